@@ -51,8 +51,8 @@ impl Account {
     }
 
     /// The same, that ends after this many elements whose bounds were found.
-    pub(super) fn limited(mut self, most_elements: u64) -> Account {
-        self.effort = AtomicU64::new(most_elements);
+    pub(super) fn limited(mut self, max_elements: u64) -> Account {
+        self.effort = AtomicU64::new(max_elements);
         self
     }
 

@@ -125,11 +125,11 @@ pub(super) fn eigen(
         off_info.push(if effect.is_finite() { 0.0 } else { UNKNOWN });
         off_w.extend(std::iter::repeat_n(effect, n));
         if vectors {
-            let place = m * n * n;
-            let real = |j| operand.complex.then(|| z.modulus(place + row * n + j));
+            let offset = m * n * n;
+            let real = |j| operand.complex.then(|| z.modulus(offset + row * n + j));
             let off: Vec<_> =
                 (0..n).map(|j| operand.vector(algorithm, gap(values, j), effect, SQRT_2, real(j))).collect();
-            off_z.extend(elements(&z, (place, n * n), |i| i % n, &off, (mode, operand.rounded)));
+            off_z.extend(elements(&z, (offset, n * n), |i| i % n, &off, (mode, operand.rounded)));
         }
     }
     let z = if vectors { settled(case, 0, &off_z, mode) } else { operand.off.clone() };

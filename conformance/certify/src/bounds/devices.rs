@@ -139,7 +139,7 @@ impl Meeting<'_> {
     }
 
     /// Whether an operand says where elements go.
-    fn is_place(&self, k: usize) -> bool {
+    fn is_index_operand(&self, k: usize) -> bool {
         let n = self.parts[self.me].len();
         match self.instr.opcode {
             Opcode::RaggedAllToAll => k >= 2,
@@ -153,10 +153,10 @@ impl Meeting<'_> {
         }
     }
 
-    fn is_displaced(&self) -> bool {
-        self.parts
-            .iter()
-            .any(|parts| parts.iter().enumerate().any(|(k, p)| self.is_place(k) && !p.leaf.bounds.is_exact()))
+    fn has_inexact_indices(&self) -> bool {
+        self.parts.iter().any(|parts| {
+            parts.iter().enumerate().any(|(k, p)| self.is_index_operand(k) && !p.leaf.bounds.is_exact())
+        })
     }
 
     fn unknown(&self) -> Vec<Radii> {
@@ -174,7 +174,7 @@ impl Meeting<'_> {
         let shapes: Vec<Shape> = mine
             .map(|(k, p)| {
                 let shape = Shape::Array(p.tensor.shape());
-                if self.is_place(k) { shape } else { retyped(&shape, retype) }
+                if self.is_index_operand(k) { shape } else { retyped(&shape, retype) }
             })
             .collect();
         let result = retyped(&self.result.shape(), retype);
@@ -182,7 +182,7 @@ impl Meeting<'_> {
         let args = self.parts.iter().enumerate().map(|(d, parts)| {
             let each = parts.iter().enumerate();
             each.map(|(k, p)| {
-                Value::Array(if self.is_place(k) { p.tensor.clone() } else { operand(d, k, p) })
+                Value::Array(if self.is_index_operand(k) { p.tensor.clone() } else { operand(d, k, p) })
             })
             .collect()
         });
@@ -191,7 +191,7 @@ impl Meeting<'_> {
     }
 
     fn moved(&self, mode: Mode) -> Option<Vec<Radii>> {
-        if self.is_displaced() {
+        if self.has_inexact_indices() {
             return Some(self.unknown());
         }
         let total: usize = self.all().map(|p| p.tensor.len()).sum();
@@ -222,7 +222,7 @@ impl Meeting<'_> {
     }
 
     fn summed(&self, mode: Mode) -> Option<Vec<Radii>> {
-        if self.is_displaced() {
+        if self.has_inexact_indices() {
             return Some(self.unknown());
         }
         let ty = self.result.arrays().first()?.element_type();
@@ -260,7 +260,7 @@ impl Meeting<'_> {
     }
 
     fn multiplied(&self, mode: Mode) -> Option<Vec<Radii>> {
-        if self.is_displaced() {
+        if self.has_inexact_indices() {
             return Some(self.unknown());
         }
         let ty = self.result.arrays().first()?.element_type();
@@ -289,7 +289,7 @@ impl Meeting<'_> {
     }
 
     fn extremes(&self, mode: Mode) -> Option<Vec<Radii>> {
-        if self.is_displaced() || self.all().any(|p| p.tensor.element_type().is_complex()) {
+        if self.has_inexact_indices() || self.all().any(|p| p.tensor.element_type().is_complex()) {
             return Some(self.unknown());
         }
         let case = self.case();

@@ -140,7 +140,7 @@ impl Settled {
         if exact {
             return only(r);
         }
-        let r = if r == 0.0 && v == 0.0 && !agrees { format.least() } else { r };
+        let r = if r == 0.0 && v == 0.0 && !agrees { format.min_positive() } else { r };
         // Limits that say nothing are not worth working out.
         if r <= v.abs() / 64.0 { only(r) } else { self.limits(low, high).narrow(v, r) }
     }
@@ -586,7 +586,7 @@ fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
             {
                 ra.max(rb)
             }
-            0.0 => ra.max(rb).max(format.map_or(0.0, Format::least)),
+            0.0 => ra.max(rb).max(format.map_or(0.0, Format::min_positive)),
             _ => (apart + ra.max(rb)).next_up(),
         }
     };

@@ -13,12 +13,12 @@ use super::number::{Format, Numbers, tensor};
 use super::operand::{Operand, operand};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Found, Mode};
-use super::sums::{is_place, misplaced, moved_shapes};
+use super::sums::{has_inexact_indices, is_index_operand, moved_shapes};
 
 /// Folds by a monotone operation that selects: the ends of the operands' intervals give the ends of the results'.
 pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
-    if misplaced(case, radii) {
+    if has_inexact_indices(case, radii) {
         return (mode == Mode::Hard).then(unknown);
     }
     if case.opcode() == Opcode::SelectAndScatter
@@ -61,7 +61,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 /// The radii of results of a monotone operation, from those at the ends of the operands' intervals.
 pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) -> Radii {
     let (v, low, high) = (Numbers::of(result), Numbers::of(low), Numbers::of(high));
-    let least = Format::of(v.ty).map_or(0.0, Format::least);
+    let least = Format::of(v.ty).map_or(0.0, Format::min_positive);
     let each = |i: usize| {
         let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
         let same =
@@ -114,8 +114,9 @@ fn folded(case: &Case<'_>, by: Opcode, operand: &dyn Fn(usize) -> Tensor) -> Opt
     let regions = Regions::Fold(by, ElementType::F64);
     let probe = Probe::new(case.module, case.instr, &shapes, result, &regions)?;
     let args = case.args.iter().enumerate();
-    let args =
-        args.map(|(k, arg)| Value::Array(if is_place(case, k) { arg.tensor.clone() } else { operand(k) }));
+    let args = args.map(|(k, arg)| {
+        Value::Array(if is_index_operand(case, k) { arg.tensor.clone() } else { operand(k) })
+    });
     let value = probe.run(case.settings, args.collect())?;
     Some(value.arrays().into_iter().cloned().collect())
 }

@@ -63,8 +63,9 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
         return None;
     }
     let computation = case.instr.attrs.computation(AttrKey::ToApply)?;
-    let at =
-        |arg: &Arg<'_>, places: &[usize]| (taken(arg.tensor, places), Arc::new(leaf_at(&arg.leaf, places)));
+    let at = |arg: &Arg<'_>, positions: &[usize]| {
+        (taken(arg.tensor, positions), Arc::new(leaf_at(&arg.leaf, positions)))
+    };
     let (values, initial) = case.args.split_at(k);
     let values: Vec<_> = values.iter().map(|a| at(a, &elements)).collect();
     let initial: Vec<_> = initial.iter().map(|a| at(a, &vec![0; n])).collect();
@@ -124,7 +125,7 @@ fn strides(sizes: &[usize]) -> Vec<usize> {
 }
 
 /// The coordinates of element `n` in an array of these sizes.
-fn place(mut n: usize, sizes: &[usize]) -> Vec<usize> {
+fn multi_index(mut n: usize, sizes: &[usize]) -> Vec<usize> {
     let mut at = vec![0; sizes.len()];
     for d in (0..sizes.len()).rev() {
         at[d] = n % sizes[d].max(1);
@@ -146,7 +147,7 @@ fn reduced(case: &Case<'_>) -> Option<Terms> {
     allowed(steps, results, 1, BUDGET)?;
     let strides = strides(&sizes);
     let offset = |n: usize, dims: &[usize], sizes: &[usize]| -> usize {
-        place(n, sizes).iter().zip(dims).map(|(&i, &d)| i * strides[d]).sum()
+        multi_index(n, sizes).iter().zip(dims).map(|(&i, &d)| i * strides[d]).sum()
     };
     let starts: Vec<usize> = (0..results).map(|o| offset(o, &kept, &kept_sizes)).collect();
     let steps = (0..steps).map(|s| {
@@ -202,10 +203,10 @@ fn windows_of(case: &Case<'_>, result: &[usize], budget: (usize, usize)) -> Opti
         }
         Some(index)
     };
-    let places: Vec<Vec<usize>> = (0..results).map(|o| place(o, result)).collect();
+    let indices: Vec<Vec<usize>> = (0..results).map(|o| multi_index(o, result)).collect();
     let steps = (0..steps).map(|s| {
-        let step = place(s, &extents);
-        places.iter().map(|at| element(at, &step)).collect()
+        let step = multi_index(s, &extents);
+        indices.iter().map(|at| element(at, &step)).collect()
     });
     Some(Terms { steps: steps.collect(), results })
 }
@@ -222,8 +223,8 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
     }
     let mut lifted = Lifted::new(case, computation);
     let initial = case.args[k..].iter().map(|a| {
-        let places = vec![0; terms.results];
-        (taken(a.tensor, &places), Arc::new(leaf_at(&a.leaf, &places)))
+        let positions = vec![0; terms.results];
+        (taken(a.tensor, &positions), Arc::new(leaf_at(&a.leaf, &positions)))
     });
     let mut accumulated: Known = initial.unzip();
     for step in &terms.steps {
@@ -265,20 +266,20 @@ fn fold(case: &Case<'_>, computation: ComputationId, terms: &Terms, size: usize)
 }
 
 /// A list with other elements at these indices.
-fn put(t: &Tensor, places: &[usize], elements: &Tensor) -> Option<Tensor> {
-    fn of<T: BufferOf>(v: &[T], places: &[usize], new: &hlo::Buffer) -> Option<hlo::Buffer> {
+fn put(t: &Tensor, positions: &[usize], elements: &Tensor) -> Option<Tensor> {
+    fn of<T: BufferOf>(v: &[T], positions: &[usize], new: &hlo::Buffer) -> Option<hlo::Buffer> {
         let new = T::slice(new)?;
         let mut v = v.to_vec();
-        places.iter().zip(new).for_each(|(&i, &x)| v[i] = x);
+        positions.iter().zip(new).for_each(|(&i, &x)| v[i] = x);
         Some(T::wrap(v))
     }
-    let buffer = with_buffer!(t.buffer(), v => of(v, places, elements.buffer()))?;
+    let buffer = with_buffer!(t.buffer(), v => of(v, positions, elements.buffer()))?;
     Some(Tensor::new(t.dims(), buffer))
 }
 
-fn put_radii(old: &Radii, places: &[usize], new: &Radii, n: usize) -> Radii {
+fn put_radii(old: &Radii, positions: &[usize], new: &Radii, n: usize) -> Radii {
     let mut each: Vec<f64> = (0..n).map(|i| old.at(i)).collect();
     let mut limits: Vec<Limits> = (0..n).map(|i| old.limits(i)).collect();
-    places.iter().enumerate().for_each(|(j, &i)| (each[i], limits[i]) = (new.at(j), new.limits(j)));
+    positions.iter().enumerate().for_each(|(j, &i)| (each[i], limits[i]) = (new.at(j), new.limits(j)));
     Radii::limited(each, limits)
 }

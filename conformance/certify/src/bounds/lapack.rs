@@ -95,20 +95,20 @@ fn getrf(case: &Case<'_>, mode: Mode) -> Option<[Radii; 3]> {
     let mut elsewhere = vec![UNKNOWN; order.len()];
     let mut fails = vec![UNKNOWN; info.len()];
     for m in 0..info.len() {
-        let place = m * rows * columns;
+        let offset = m * rows * columns;
         let mut lines: Vec<usize> = (0..rows).collect();
         for (j, &with) in order.re[m * depth..][..depth].iter().enumerate() {
             lines.swap(j, (with as usize).checked_sub(1).filter(|&i| i < rows)?);
         }
         let moved: Vec<f64> = lines
             .iter()
-            .flat_map(|i| (0..columns).map(move |j| given.at(place + i * columns + j) * root))
+            .flat_map(|i| (0..columns).map(move |j| given.at(offset + i * columns + j) * root))
             .collect();
-        let each: Vec<_> = (place..place + rows * columns).map(|i| v.complex(i)).collect();
+        let each: Vec<_> = (offset..offset + rows * columns).map(|i| v.complex(i)).collect();
         let factors = Factors { rows, columns, packed: &each, off: &moved };
         let Some(found) = (if info.re[m] == 0.0 { factors.radii(unit) } else { None }) else { continue };
         if mode == Mode::Soft || !factors.may_pivot_elsewhere(&found) {
-            off[place..][..rows * columns].copy_from_slice(&found);
+            off[offset..][..rows * columns].copy_from_slice(&found);
             elsewhere[m * depth..][..depth].fill(0.0);
             fails[m] = 0.0;
         }
@@ -139,12 +139,12 @@ impl Stand {
             "potrf" => {
                 let rank = result.dims().len();
                 let (rows, columns) = (rank.checked_sub(2)?, rank - 1);
-                let (places, choice) =
+                let (indices, choice) =
                     (shape(ElementType::S32, result.dims()), shape(ElementType::Pred, result.dims()));
                 let direction = if lower { "GE" } else { "LE" };
                 write!(
                     text,
-                    "  l = {of} cholesky(p0), lower={lower}\n  i = {places} iota(), iota_dimension={rows}\n  j = {places} iota(), iota_dimension={columns}\n  \
+                    "  l = {of} cholesky(p0), lower={lower}\n  i = {indices} iota(), iota_dimension={rows}\n  j = {indices} iota(), iota_dimension={columns}\n  \
                      on = {choice} compare(i, j), direction={direction}\n  ROOT x = {of} select(on, l, p0)\n}}\n"
                 )
                 .ok()?;

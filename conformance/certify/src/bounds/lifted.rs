@@ -3,7 +3,7 @@
 //! - **Lifted**: the computation with lists instead of its scalars, so that one run is that of all lanes (vectorization by if-conversion). A branch is a selection among
 //!   what all branches give, since these have no effects: it falls as a selection does whose predicate is as uncertain as the branch.
 //! - **One by one**: where it holds what cannot be lifted (loops, which end elsewhere in each lane, and operations on arrays), a run for
-//!   each lane, within [`MOST`].
+//!   each lane, within [`MAX_RUNS`].
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ use super::{Bounds, Leaf, Radii, Settings, Tree, Watching, evaluate};
 use crate::execution::RunOptions;
 
 /// The most runs for single lanes, of all that an instruction applies.
-const MOST: usize = 1 << 16;
+const MAX_RUNS: usize = 1 << 16;
 
 /// Arrays with their bounds.
 pub(super) type Known = (Vec<Tensor>, Vec<Arc<Leaf>>);
 
 /// The elements at these indices, as a list.
-pub(super) fn taken(t: &Tensor, places: &[usize]) -> Tensor {
-    let buffer = with_buffer!(t.buffer(), v => BufferOf::wrap(places.iter().map(|&i| v[i]).collect()));
-    Tensor::new([places.len() as i64].as_slice(), buffer)
+pub(super) fn taken(t: &Tensor, positions: &[usize]) -> Tensor {
+    let buffer = with_buffer!(t.buffer(), v => BufferOf::wrap(positions.iter().map(|&i| v[i]).collect()));
+    Tensor::new([positions.len() as i64].as_slice(), buffer)
 }
 
-pub(super) fn leaf_at(leaf: &Leaf, places: &[usize]) -> Leaf {
-    let at = |radii: &Radii| radii.taken(places.iter().copied());
+pub(super) fn leaf_at(leaf: &Leaf, positions: &[usize]) -> Leaf {
+    let at = |radii: &Radii| radii.taken(positions.iter().copied());
     let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard), ..Bounds::default() };
     Leaf::new(bounds, leaf.product)
 }
@@ -50,7 +50,7 @@ pub(super) struct Lifted<'a> {
 
 impl<'a> Lifted<'a> {
     pub(super) fn new(case: &'a Case<'a>, computation: ComputationId) -> Lifted<'a> {
-        Lifted { case, computation, left: MOST }
+        Lifted { case, computation, left: MAX_RUNS }
     }
 
     /// The arrays of its result on lists of one length. `None`: not worked out.
@@ -215,24 +215,24 @@ fn selected(
     let (&last, others) = results.split_last()?;
     let mut chosen = last;
     for (number, &result) in (0i32..).zip(others) {
-        let turn = if predicate {
+        let selected = if predicate {
             selector
         } else {
             let number = b.scalar(number);
             let number = b.broadcast(number, &[lanes], &[]).ok()?;
             b.compare(Direction::Eq, selector, number).ok()?
         };
-        chosen = choice(b, turn, result, chosen)?;
+        chosen = choice(b, selected, result, chosen)?;
     }
     Some(chosen)
 }
 
 /// A selection of values that may be tuples.
-fn choice(b: &mut ComputationBuilder<'_>, turn: InstrId, yes: InstrId, no: InstrId) -> Option<InstrId> {
-    let Shape::Tuple(parts) = b.shape(yes) else { return b.select(turn, yes, no).ok() };
+fn choice(b: &mut ComputationBuilder<'_>, selected: InstrId, yes: InstrId, no: InstrId) -> Option<InstrId> {
+    let Shape::Tuple(parts) = b.shape(yes) else { return b.select(selected, yes, no).ok() };
     let parts = (0..parts.len() as i64).map(|part| {
         let (yes, no) = (b.get(yes, part).ok()?, b.get(no, part).ok()?);
-        choice(b, turn, yes, no)
+        choice(b, selected, yes, no)
     });
     let parts: Vec<InstrId> = parts.collect::<Option<_>>()?;
     b.tuple(&parts).ok()

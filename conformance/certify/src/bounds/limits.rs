@@ -102,11 +102,11 @@ mod tests {
         assert_eq!(of(0.0, 1.0), (0.0, 1.0 + 2f64.powi(-7)));
         assert_eq!(of(1.0, f64::INFINITY), (1.0 - 2f64.powi(-7), f64::INFINITY));
         // A product of opposite signs that is too small is -0.
-        assert_eq!(of(-0.0, 1.0).0, -format.least());
+        assert_eq!(of(-0.0, 1.0).0, -format.min_positive());
         assert_eq!(of(-1.0, -0.0), (-1.0 - 2f64.powi(-7), -0.0));
-        assert_eq!(of(-1.0, 0.0).1, format.least());
+        assert_eq!(of(-1.0, 0.0).1, format.min_positive());
         // What is above 0 does not come below it.
-        assert!(of(format.least(), 1.0).0.is_sign_positive());
+        assert!(of(format.min_positive(), 1.0).0.is_sign_positive());
         assert!(Limits::NONE.wider(ulp).is_none());
     }
 

@@ -34,7 +34,7 @@ impl Unit {
         let format = Format::of(ty)?;
         let flush = case.settings.allowances.flush_denormals;
         let times = if ty.is_complex() { 4.0 } else { 1.0 };
-        let absolute = if flush { 2.0 * format.flushes_below() } else { format.least() };
+        let absolute = if flush { 2.0 * format.flushes_below() } else { format.min_positive() };
         Some(Unit { relative: format.unit() * times, absolute: absolute * times })
     }
 
@@ -183,7 +183,7 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
     let format = Format::of(coarser(x.ty, result.element_type()))?;
     let flush =
-        if case.settings.allowances.flush_denormals { format.flushes_below() } else { format.least() };
+        if case.settings.allowances.flush_denormals { format.flushes_below() } else { format.min_positive() };
     // The definition, or a fast transform of a larger length; each step rounds the factor and the product.
     let stages = points.log2().ceil() + 2.0;
     let steps = if points <= 256.0 { 2.0 * points + 16.0 * stages } else { 48.0 * stages };
@@ -209,7 +209,7 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let moved: f64 = elements.clone().map(|i| radii[0].at(i) * down * SQRT_2).sum();
         let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9) / down;
         // Zeros of both signs meet in the sums: which sign comes out depends on their order.
-        let nothing = if points > 1.0 { format.least() } else { 0.0 };
+        let nothing = if points > 1.0 { format.min_positive() } else { 0.0 };
         let some = elements.clone().any(|i| x.at(i) != (0.0, 0.0) || radii[0].at(i) > 0.0);
         let e = if some { e + flush * steps * points } else { e + nothing };
         let overflows = down == SCALED && size + moved >= limit / 4.0 && mode == Mode::Hard;
@@ -303,7 +303,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     let mut off = vec![0.0; v.len()];
     for m in 0..a.len() / matrix {
         let entry = |i: usize, j: usize| m * matrix + if swapped { j * n + i } else { i * n + j };
-        let place = |i: usize, c: usize| m * block + if left { i * columns + c } else { c * n + i };
+        let offset = |i: usize, c: usize| m * block + if left { i * columns + c } else { c * n + i };
         // A system that is lower triangular: backwards, if it is not.
         let line = |i: usize| if forward { i } else { n - 1 - i };
         let diagonal = |i: usize, j: usize| one && i == j;
@@ -325,7 +325,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
             let mut overflows = n;
             for step in 0..n {
                 let i = line(step);
-                let given = Ball::new(b.modulus(place(i, c)), radii[1].at(place(i, c)) * root);
+                let given = Ball::new(b.modulus(offset(i, c)), radii[1].at(offset(i, c)) * root);
                 let terms = matrix_rows.part(step * n, step).times(solved.part(0, step));
                 let sum = given.plus(terms, Unit::NONE);
                 // Some part of the sum may be too large for the type, and what is computed with it.
@@ -333,23 +333,23 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                     overflows = overflows.min(step);
                 }
                 let above = sum.rounded(unit.steps(step as f64 + 3.0)).off;
-                let x = v.modulus(place(i, c));
+                let x = v.modulus(offset(i, c));
                 let (d, e) =
                     if one { (1.0, 0.0) } else { (a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root) };
                 let quotient = (above + x * e) / (d - e) + 2.0 * unit.relative * x + unit.absolute;
                 let found = if d > e && quotient.is_finite() { quotient } else { UNKNOWN };
                 (solved.size[step], solved.off[step]) = (x, found);
-                off[place(i, c)] = found;
+                off[offset(i, c)] = found;
             }
             if let Some(whole) = &whole {
-                let x: Vec<f64> = (0..n).map(|i| v.modulus(place(line(i), c))).collect();
-                let given: Vec<f64> = (0..n).map(|i| radii[1].at(place(line(i), c)) * root).collect();
+                let x: Vec<f64> = (0..n).map(|i| v.modulus(offset(line(i), c))).collect();
+                let given: Vec<f64> = (0..n).map(|i| radii[1].at(offset(line(i), c)) * root).collect();
                 for (i, found) in whole.radii(&x, &given).into_iter().enumerate() {
-                    off[place(line(i), c)] = off[place(line(i), c)].min(found);
+                    off[offset(line(i), c)] = off[offset(line(i), c)].min(found);
                 }
             }
             if mode == Mode::Hard {
-                (overflows..n).for_each(|step| off[place(line(step), c)] = UNKNOWN);
+                (overflows..n).for_each(|step| off[offset(line(step), c)] = UNKNOWN);
             }
         }
     }

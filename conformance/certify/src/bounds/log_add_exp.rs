@@ -94,7 +94,7 @@ impl Step {
         // A unit in the last place is at most two of `u`; the logarithm is at most that of 2.
         let constant = 0.75 + 2.0 * units(Opcode::Exponential) + 1.4 * units(Opcode::LogPlusOne);
         let flushed = if settings.allowances.flush_denormals { 4.0 * format.flushes_below() } else { 0.0 };
-        Step { unit: format.unit(), constant, absolute: 4.0 * format.least() + flushed }
+        Step { unit: format.unit(), constant, absolute: 4.0 * format.min_positive() + flushed }
     }
 
     /// The error bound of a computed result of a magnitude, of `count` numbers that are off by at most `moved`.

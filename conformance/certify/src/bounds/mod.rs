@@ -506,13 +506,13 @@ pub fn certify_within(
     options: &RunOptions,
     allowances: Allowances,
     visitor: &mut dyn Visitor,
-    most_elements: u64,
+    max_elements: u64,
 ) -> Result<Option<Certified>, Outcome> {
     // What is known to take more is not begun.
-    if most_elements < u64::MAX && account::least_effort(module, &allowances) > most_elements {
+    if max_elements < u64::MAX && account::least_effort(module, &allowances) > max_elements {
         return Ok(None);
     }
-    certified(module, inputs, options, allowances, visitor, most_elements, None)
+    certified(module, inputs, options, allowances, visitor, max_elements, None)
 }
 
 /// The reference and its bounds where denormal operands and results of arithmetic count as zeros everywhere:
@@ -524,12 +524,12 @@ pub fn certify_flushed(
     inputs: Inputs,
     options: &RunOptions,
     allowances: Allowances,
-    most_elements: u64,
+    max_elements: u64,
 ) -> Result<Option<Certified>, Outcome> {
     let Some(flushing) = flushed::Flushing::new(module) else { return Ok(None) };
     let flushing = Arc::new(flushing);
     let run = Some(flushing.clone());
-    let found = certified(&flushing.module, inputs, options, allowances, &mut (), most_elements, run)?;
+    let found = certified(&flushing.module, inputs, options, allowances, &mut (), max_elements, run)?;
     Ok(found.filter(|_| flushing.has_flushed()))
 }
 
@@ -539,11 +539,11 @@ fn certified(
     options: &RunOptions,
     allowances: Allowances,
     visitor: &mut dyn Visitor,
-    most_elements: u64,
+    max_elements: u64,
     flushing: Option<Arc<flushed::Flushing>>,
 ) -> Result<Option<Certified>, Outcome> {
     let account = Account::new(inputs.memory_budget(options), options.devices.count());
-    let account = Arc::new(account.limited(most_elements));
+    let account = Arc::new(account.limited(max_elements));
     let asked_for = visitor.scope();
     let counts = account.clone();
     let settings = Settings { allowances, options: *options, account, nested: false };

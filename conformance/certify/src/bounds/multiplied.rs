@@ -19,7 +19,7 @@ use super::number::{Format, Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
 use super::special::Special;
-use super::sums::{Factor, gamma, is_place, misplaced, moved_shapes, to_f64};
+use super::sums::{Factor, gamma, has_inexact_indices, is_index_operand, moved_shapes, to_f64};
 
 /// The factor of which products are powers, up to the range of f64: the rounded logarithm of a product to this base is the number of factors.
 const COUNTED: f64 = 1.0 + 1.0 / 65536.0;
@@ -31,7 +31,7 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     if !number || !by {
         return None;
     }
-    if mode == Mode::Hard && misplaced(case, radii) {
+    if mode == Mode::Hard && has_inexact_indices(case, radii) {
         return Some(case.results.iter().map(|t| Radii::unknown(t.len())).collect());
     }
     let ty = case.results.first()?.element_type();
@@ -42,7 +42,7 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             let ty = a.tensor.element_type();
-            Value::Array(if is_place(case, k) || Format::of(ty).is_none() {
+            Value::Array(if is_index_operand(case, k) || Format::of(ty).is_none() {
                 a.tensor.clone()
             } else {
                 tensor(ElementType::F64, a.tensor.dims(), &of(&xs[k]))
@@ -51,7 +51,7 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let value = probe.run(case.settings, args.collect())?;
         Some(value.arrays().into_iter().map(|t| Numbers::of(t).re).collect())
     };
-    let factors = xs.iter().enumerate().filter(|&(k, _)| !is_place(case, k)).map(|(_, x)| x);
+    let factors = xs.iter().enumerate().filter(|&(k, _)| !is_index_operand(case, k)).map(|(_, x)| x);
     concluded(case, Present::among(factors), &run, mode)
 }
 
@@ -92,7 +92,7 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
     let all_vanishing = if format.saturates && !complex { Some(vanishing(run)?) } else { None };
     let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
     let relative = 2.0 * root * units(ty) * format.unit();
-    let mut absolute = root * units(ty).max(1.0) * format.least();
+    let mut absolute = root * units(ty).max(1.0) * format.min_positive();
     if case.settings.allowances.flush_denormals {
         absolute += 4.0 * format.flushes_below();
     }
@@ -118,7 +118,7 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
                 }
                 if all_vanishing.as_ref().is_some_and(|all| all[k][i]) {
                     // The sign is that of all factors.
-                    return if present.off { format.least() } else { 0.0 };
+                    return if present.off { format.min_positive() } else { 0.0 };
                 }
                 if !(largest.is_finite() && above.is_finite() && growth.is_finite()) {
                     return UNKNOWN;

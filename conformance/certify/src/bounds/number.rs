@@ -113,7 +113,7 @@ impl Format {
     }
 
     /// The least number above zero.
-    pub fn least(self) -> f64 {
+    pub fn min_positive(self) -> f64 {
         self.ulp(0.0)
     }
 }
@@ -247,17 +247,17 @@ mod tests {
             let Some(format) = Format::of(ty) else { continue };
             let part = ty.real_part();
             // Neighbours of 1, the least number and the greatest are where the format says.
-            let near = rounded(part, &[1.0 + 1.5 * format.ulp(1.0), format.least(), format.max, 2.0]);
+            let near = rounded(part, &[1.0 + 1.5 * format.ulp(1.0), format.min_positive(), format.max, 2.0]);
             assert_eq!(
                 near[0],
                 if format.precision == 1 { 2.0 } else { 1.0 + 2.0 * format.ulp(1.0) },
                 "{ty}"
             );
-            assert_eq!(near[1], format.least(), "{ty}");
+            assert_eq!(near[1], format.min_positive(), "{ty}");
             assert_eq!(near[2], format.max, "{ty}");
             assert_eq!(
-                rounded(part, &[format.least() * 0.25])[0],
-                if format.precision == 1 { format.least() } else { 0.0 }
+                rounded(part, &[format.min_positive() * 0.25])[0],
+                if format.precision == 1 { format.min_positive() } else { 0.0 }
             );
             let beyond = rounded(part, &[format.max + 2.0 * format.ulp(format.max)])[0];
             assert_eq!(beyond.is_finite(), format.saturates && part != ElementType::F64, "{ty}");

@@ -25,7 +25,7 @@ struct Key {
 pub(super) fn sort(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let dim = usize::try_from(*case.instr.attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
     let comparator = case.instr.attrs.computation(AttrKey::ToApply)?;
-    let from = places(case, comparator)?;
+    let from = source_indices(case, comparator)?;
     let first = case.args.first()?.tensor;
     let same = case.args.iter().all(|a| a.tensor.dims() == first.dims());
     if !same || case.results.len() != case.args.len() {
@@ -42,10 +42,10 @@ pub(super) fn sort(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let mut bounds: Vec<f64> = vec![0.0; first.len()];
     let mut decided = vec![true; first.len()];
     for line in lines {
-        let order: Vec<usize> = line.iter().map(|&place| from[place]).collect();
+        let order: Vec<usize> = line.iter().map(|&i| from[i]).collect();
         let found = keys.line(&order, key.descending);
-        for (&place, (r, d)) in line.iter().zip(found) {
-            (bounds[place], decided[place]) = (r, d);
+        for (&i, (r, d)) in line.iter().zip(found) {
+            (bounds[i], decided[i]) = (r, d);
         }
     }
     let payload = |k: usize| -> Radii {
@@ -187,37 +187,37 @@ impl Intervals {
         // The maximum of upper ends before each rank, and the minimum of lower ends behind it, of uncertain and of all elements.
         let (mut before, mut before_all) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         let mut decided = vec![true; n];
-        for (place, &i) in order.iter().enumerate() {
-            decided[place] &= if exact(i) { before < lows[place] } else { before_all < lows[place] };
-            before_all = before_all.max(highs[place]);
+        for (rank, &i) in order.iter().enumerate() {
+            decided[rank] &= if exact(i) { before < lows[rank] } else { before_all < lows[rank] };
+            before_all = before_all.max(highs[rank]);
             if !exact(i) {
-                before = before.max(highs[place]);
+                before = before.max(highs[rank]);
             }
         }
         let (mut behind, mut behind_all) = (f64::INFINITY, f64::INFINITY);
-        for (place, &i) in order.iter().enumerate().rev() {
-            decided[place] &= if exact(i) { behind > highs[place] } else { behind_all > highs[place] };
-            behind_all = behind_all.min(lows[place]);
+        for (rank, &i) in order.iter().enumerate().rev() {
+            decided[rank] &= if exact(i) { behind > highs[rank] } else { behind_all > highs[rank] };
+            behind_all = behind_all.min(lows[rank]);
             if !exact(i) {
-                behind = behind.min(lows[place]);
+                behind = behind.min(lows[rank]);
             }
         }
         lows.sort_by(f64::total_cmp);
         highs.sort_by(f64::total_cmp);
-        let key = |place: usize| {
-            let i = order[place];
-            if decided[place] && exact(i) {
+        let key = |rank: usize| {
+            let i = order[rank];
+            if decided[rank] && exact(i) {
                 return 0.0;
             }
             let v = sign * self.value[i];
-            (highs[place] - v).max(v - lows[place]).max(0.0).next_up()
+            (highs[rank] - v).max(v - lows[rank]).max(0.0).next_up()
         };
-        (0..n).map(|place| (key(place), decided[place])).collect()
+        (0..n).map(|rank| (key(rank), decided[rank])).collect()
     }
 }
 
 /// For each element of the results the index of the operands' element that it is.
-fn places(case: &Case<'_>, comparator: ComputationId) -> Option<Vec<usize>> {
+fn source_indices(case: &Case<'_>, comparator: ComputationId) -> Option<Vec<usize>> {
     let first = case.args.first()?.tensor;
     let ids = u32::try_from(first.len()).ok()?;
     let same = |t: ElementType| t;

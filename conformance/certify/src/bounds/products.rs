@@ -7,7 +7,7 @@
 //!
 //! **Rounding.** Factors are scaled by a power of two, so that the largest has an exponent of [`LARGEST`],
 //! and are rounded up to f32. The interpreter's sum of products in f32 is the exact one rounded once, which
-//! [`UNIT`] and [`LEAST`] cover. Where the least factors are so small that a sum of products that are not
+//! [`UNIT`] and [`MIN_F32_SUBNORMAL`] cover. Where the least factors are so small that a sum of products that are not
 //! zero may round to 0, the long way is taken, as for everything else that is not regular: infinities, NaNs,
 //! operands of which nothing is known, few terms.
 
@@ -30,7 +30,7 @@ const LARGEST: i32 = 40;
 const UNIT: f64 = 1.0 / (1 << 23) as f64;
 
 /// The least number of f32, more than what a rounding to a number that is not normal loses.
-const LEAST: f64 = f64::from_bits((1023 - 149) << 52);
+const MIN_F32_SUBNORMAL: f64 = f64::from_bits((1023 - 149) << 52);
 
 /// The radii of a dot or convolution; `None`: they are to be found the long way.
 pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
@@ -80,7 +80,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Rad
     let magnitude: Vec<f64> = error.iter().map(magnitude).collect();
     let exact = if Format::of(ty)?.precision < 24 {
         let sum = centers(case, [a, b])?;
-        error.iter_mut().zip(&sum).for_each(|(error, sum)| *error += sum.abs() * UNIT + LEAST);
+        error.iter_mut().zip(&sum).for_each(|(error, sum)| *error += sum.abs() * UNIT + MIN_F32_SUBNORMAL);
         Some(sum)
     } else {
         None
@@ -108,11 +108,11 @@ fn run(case: &Case<'_>, factors: [Vec<f32>; 2]) -> Option<Vec<f64>> {
 /// At least the sums of products of factors that are not negative; 0 where these are 0.
 fn product(case: &Case<'_>, a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
     let ((a, low_a, back_a), (b, low_b, back_b)) = (scaled(a)?, scaled(b)?);
-    if low_a * low_b < LEAST {
+    if low_a * low_b < MIN_F32_SUBNORMAL {
         return None;
     }
     let back = |x: f64| {
-        if x == 0.0 { 0.0 } else { ((x * (1.0 + UNIT) + LEAST) * back_a * back_b).next_up() }
+        if x == 0.0 { 0.0 } else { ((x * (1.0 + UNIT) + MIN_F32_SUBNORMAL) * back_a * back_b).next_up() }
     };
     Some(run(case, [a, b])?.into_iter().map(back).collect())
 }

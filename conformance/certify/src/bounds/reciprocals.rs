@@ -31,7 +31,7 @@ const ULPS: f64 = 2.0;
 const REGROUPED_ULPS: f64 = 4.0;
 
 /// How many instructions are looked at before a divisor; one that is computed by more counts as one that repeats numbers.
-const MOST_INSTRUCTIONS: usize = 64;
+const MAX_INSTRUCTIONS: usize = 64;
 
 /// How a quotient may be computed.
 #[derive(Clone, Copy, Default)]
@@ -84,7 +84,7 @@ fn ways(case: &Case<'_>) -> Ways {
 
 /// The opcode that computes a value, movements and calls aside. `None`: it is not known.
 fn source(module: &Module, mut id: InstrId, nested: bool) -> Option<Opcode> {
-    for _ in 0..MOST_INSTRUCTIONS {
+    for _ in 0..MAX_INSTRUCTIONS {
         let instr = module.instr(id);
         id = match instr.opcode {
             Opcode::Parameter if nested => return None,
@@ -108,7 +108,7 @@ fn repeats(module: &Module, divisor: InstrId, nested: bool) -> bool {
         if !seen.insert(id) {
             continue;
         }
-        if seen.len() > MOST_INSTRUCTIONS {
+        if seen.len() > MAX_INSTRUCTIONS {
             return true;
         }
         let instr = module.instr(id);
@@ -223,7 +223,7 @@ struct Product {
 impl Product {
     /// What a reciprocal may lose that is too small to be normal.
     fn lost(&self) -> f64 {
-        if self.flushed { self.format.flushes_below() } else { self.format.least() }
+        if self.flushed { self.format.flushes_below() } else { self.format.min_positive() }
     }
 
     /// Whether the reciprocals of all that a divisor may be are normal numbers.

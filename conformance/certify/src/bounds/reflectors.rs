@@ -369,9 +369,9 @@ pub(super) fn ormqr(case: &Case<'_>, algorithm: Algorithm, left: bool, mode: Mod
             (known.iter().map(|x| x * x).sum::<f64>().sqrt() + rounded).min(direct)
         });
         let size = products.sizes.last().copied().unwrap_or(1.0);
-        let place = matrix * rows * columns;
+        let offset = matrix * rows * columns;
         // A vector of c, by its number, and its element.
-        let at = |k: usize, i: usize| place + if left { i * columns + k } else { k * columns + i };
+        let at = |k: usize, i: usize| offset + if left { i * columns + k } else { k * columns + i };
         let radii: Vec<f64> = (0..if left { columns } else { rows })
             .map(|k| {
                 let length = (0..order).map(|i| numbers.modulus(at(k, i)).powi(2)).sum::<f64>().sqrt();

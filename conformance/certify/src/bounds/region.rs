@@ -370,7 +370,7 @@ fn holds(from: ElementType, to: ElementType) -> bool {
         (Some(f), Some(t)) => {
             f.precision <= t.precision
                 && f.max <= t.max
-                && f.least() >= t.least()
+                && f.min_positive() >= t.min_positive()
                 && from.is_complex() == to.is_complex()
         }
         (None, None) => {

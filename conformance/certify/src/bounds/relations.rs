@@ -437,7 +437,7 @@ impl<'a> Pairs<'a> {
 /// Puts limits beside bounds.
 fn narrow(case: &Case<'_>, leaf: &mut Leaf, of: impl Fn(usize, Mode) -> Limits) {
     let v = Numbers::of(case.results[0]);
-    let least = Format::of(v.ty).map_or(0.0, Format::least);
+    let least = Format::of(v.ty).map_or(0.0, Format::min_positive);
     let narrowed = |radii: &Radii, mode: Mode| {
         let each = (0..v.len()).map(|i| {
             let (radius, limits) = radii.limits(i).and(of(i, mode)).narrow(v.re[i], radii.at(i));
@@ -463,7 +463,7 @@ fn difference(case: &Case<'_>, result: &Tensor, leaf: &mut Leaf) -> Option<Peak>
     let below = first == (pairs.order.kind != Beyond::Minimum);
     // The difference itself is rounded.
     let rounded =
-        |apart: f64| if apart > 0.0 { (apart + format.ulp(apart)).max(format.least()) } else { 0.0 };
+        |apart: f64| if apart > 0.0 { (apart + format.ulp(apart)).max(format.min_positive()) } else { 0.0 };
     let apart = |i: usize, mode: Mode| pairs.pair(i, case.settings, mode).map(|(_, _, apart)| rounded(apart));
     narrow(case, leaf, |i, mode| match apart(i, mode) {
         Some(apart) if below => Limits::new(f64::NEG_INFINITY, apart),

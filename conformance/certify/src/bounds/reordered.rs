@@ -55,9 +55,9 @@ fn recognized(case: &Case<'_>) -> Order {
     if case.opcode() == Opcode::Scan && !case.instr.attrs.bool(AttrKey::IsAssociative) {
         return Order::Fixed;
     }
-    let places_are_exact = !sums::misplaced(case, &case.radii(Mode::Hard));
+    let indices_are_exact = !sums::has_inexact_indices(case, &case.radii(Mode::Hard));
     let mut terms = if case.opcode() == Opcode::Scatter { Terms::of(case) } else { None };
-    if places_are_exact
+    if indices_are_exact
         && case.settings.allowances.reorder_regions
         && terms.as_ref().is_some_and(Terms::are_single)
     {
@@ -88,7 +88,7 @@ fn recognized(case: &Case<'_>) -> Order {
         terms = Terms::of(case);
     }
     for choice in &region.choices {
-        if !places_are_exact {
+        if !indices_are_exact {
             continue;
         }
         let found = [Mode::Soft, Mode::Hard]
@@ -149,7 +149,7 @@ fn with<'a>(case: &'a Case<'a>, settings: &'a Settings) -> Case<'a> {
 }
 
 /// The operands that are indices or sort keys: they decide where elements are moved.
-fn places(case: &Case<'_>) -> Vec<usize> {
+fn index_operands(case: &Case<'_>) -> Vec<usize> {
     match case.opcode() {
         Opcode::Scatter => vec![case.results.len()],
         Opcode::SelectAndScatter => vec![0],
@@ -232,20 +232,20 @@ fn is_flushed(case: &Case<'_>) -> bool {
 fn integer_sum(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let [result] = case.results[..] else { return None };
     let ty = result.element_type();
-    if places(case).iter().any(|&k| !case.args[k].leaf.bounds.is_exact()) || ty == ElementType::Pred {
+    if index_operands(case).iter().any(|&k| !case.args[k].leaf.bounds.is_exact()) || ty == ElementType::Pred {
         return None;
     }
-    let place = |k: usize| places(case).contains(&k);
+    let is_index = |k: usize| index_operands(case).contains(&k);
     let to = |_: ElementType| ElementType::F64;
     let shapes = sums::operand_shapes(case).enumerate();
     let shapes: Vec<Shape> =
-        shapes.map(|(k, s)| if place(k) { s.clone() } else { retyped(s, &to) }).collect();
+        shapes.map(|(k, s)| if is_index(k) { s.clone() } else { retyped(s, &to) }).collect();
     let regions = Regions::Fold(Opcode::Add, ElementType::F64);
     let probe = Probe::new(case.module, case.instr, &shapes, retyped(&case.instr.shape, &to), &regions)?;
     let run = |of: &dyn Fn(usize) -> Vec<f64>| -> Option<Vec<f64>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             let list = || tensor(ElementType::F64, a.tensor.dims(), &of(k));
-            hlo_interp::Value::Array(if place(k) { a.tensor.clone() } else { list() })
+            hlo_interp::Value::Array(if is_index(k) { a.tensor.clone() } else { list() })
         });
         Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
     };

@@ -17,15 +17,14 @@ use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Kind, Mode, kind};
 
 /// Types with more bits of precision have f32 in between, which is wide enough for them.
-const MOST_PRECISION: i32 = 5;
+const MAX_PRECISION: i32 = 5;
 
 /// The radii of a result, of operands that are off by `radii`, if it may be rounded twice.
 pub(super) fn widened(case: &Case<'_>, radii: &[Radii], found: Radii, mode: Mode) -> Radii {
     let ([result], Kind::Elementwise) = (&case.results[..], kind(case.opcode())) else { return found };
     let ty = result.element_type();
     let real = ty.is_float() && case.args.iter().all(|a| !a.tensor.element_type().is_complex());
-    let Some(format) = Format::of(ty).filter(|f| real && f.has_zero() && f.precision <= MOST_PRECISION)
-    else {
+    let Some(format) = Format::of(ty).filter(|f| real && f.has_zero() && f.precision <= MAX_PRECISION) else {
         return found;
     };
     let v = Numbers::of(result);
@@ -40,7 +39,7 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], found: Radii, mode: Mode
     found.mapped(v.len(), |i, r, limits| {
         // A NaN becomes a zero in a type that has none, and nothing says of which sign.
         if exact[i].is_nan() && v.re[i] == 0.0 {
-            return (r.max(format.least()), limits);
+            return (r.max(format.min_positive()), limits);
         }
         let apart = (twice[i] - v.re[i]).abs();
         match apart {

@@ -198,7 +198,7 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
             _ if too_large(re) || too_large(im) => (f64::INFINITY, overflowed(&x, i, r, format)),
             r if x.is_finite(i) && x.modulus(i) > 0.0 => (r + format.ulp(x.modulus(i)) / 2.0, limits),
             // A product that is zero may be one that is too small.
-            r if x.is_finite(i) => (r + format.least(), limits),
+            r if x.is_finite(i) => (r + format.min_positive(), limits),
             r => (r, limits),
         }
     })
@@ -374,13 +374,13 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
 fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
     match (radii, Format::of(tensor.element_type())) {
         (Radii::Each(each), Some(format)) => {
-            let least = format.least();
+            let least = format.min_positive();
             let mut each = Arc::unwrap_or_clone(each);
             each.iter_mut().for_each(|r| *r = if *r > 0.0 { r.max(least) } else { 0.0 });
             Radii::new(each)
         }
         (radii @ Radii::Limited(_), Some(format)) => {
-            let least = format.least();
+            let least = format.min_positive();
             radii.mapped(tensor.len(), |_, r, limits| (if r > 0.0 { r.max(least) } else { 0.0 }, limits))
         }
         (radii, _) => radii,

@@ -93,7 +93,7 @@ impl Column {
                 high[i] = POSITIVE_ZERO;
             }
         }
-        let least = format.map_or(0.0, Format::least);
+        let least = format.map_or(0.0, Format::min_positive);
         Column { numbers, ranks, low, high, off, floats: format.is_some(), least }
     }
 

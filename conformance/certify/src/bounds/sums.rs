@@ -163,12 +163,12 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let single = Format::of(ElementType::F32)?;
         for (operand, scale) in [(0, 2), (1, 3)] {
             let small = run(&|k| match k {
-                _ if k == operand => vec![2.0 * single.least(); xs[k].off.len()],
+                _ if k == operand => vec![2.0 * single.min_positive(); xs[k].off.len()],
                 _ if k == scale => vec![1.0; xs[k].off.len()],
                 _ => known(&xs[k].largest),
             })?;
             let flushed = case.settings.allowances.flush_denormals;
-            let times = if flushed { single.flushes_below() / single.least() } else { 1.0 };
+            let times = if flushed { single.flushes_below() / single.min_positive() } else { 1.0 };
             spread.iter_mut().zip(small).for_each(|(s, small)| *s += small * times);
             let large = run(&|k| {
                 if k == operand || k == scale { known(&xs[k].largest) } else { vec![1.0; xs[k].off.len()] }
@@ -198,7 +198,7 @@ pub(super) fn operand_shapes<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a
 /// These with other element types, but for those that say where elements go.
 pub(super) fn moved_shapes(case: &Case<'_>, retype: Retype<'_>) -> Vec<Shape> {
     let shapes = operand_shapes(case).enumerate();
-    shapes.map(|(k, s)| if is_place(case, k) { s.clone() } else { retyped(s, retype) }).collect()
+    shapes.map(|(k, s)| if is_index_operand(case, k) { s.clone() } else { retyped(s, retype) }).collect()
 }
 
 /// The number of products in each element, or more.
@@ -340,7 +340,7 @@ pub(super) fn concluded(
             None => gamma(steps, acc.unit()) * s + terms.spread[i],
         };
         if manner.factors > 0.0 && s > 0.0 && steps > 0.0 {
-            error += 2.0 * count * manner.factors * acc.least();
+            error += 2.0 * count * manner.factors * acc.min_positive();
         }
         if flush && s > 0.0 {
             error += 2.0 * (count + manner.factors) * acc.flushes_below();
@@ -380,10 +380,10 @@ pub(super) fn concluded(
         } else if x == 0.0 && s > 0.0 && manner.factors > 0.0 {
             // A product that is too small is a zero of its sign, and may be added to another zero.
             let apart = high.abs().max(low.abs());
-            if apart.is_finite() { apart.max(own.map_or(0.0, Format::least)) } else { UNKNOWN }
+            if apart.is_finite() { apart.max(own.map_or(0.0, Format::min_positive)) } else { UNKNOWN }
         } else if exact {
             let alone = x == 0.0 && x.is_sign_positive() && terms.count[i] <= alone;
-            if alone { own.map_or(0.0, Format::least) } else { 0.0 }
+            if alone { own.map_or(0.0, Format::min_positive) } else { 0.0 }
         } else {
             if low.is_nan() || high.is_nan() {
                 // An end below the least number of a type without zero.
@@ -440,7 +440,7 @@ fn alone(opcode: Opcode, complex: bool) -> f64 {
 fn sign_of_zero(x: f64, low: f64, high: f64, format: Option<Format>) -> f64 {
     let same = |y: f64| y.is_sign_negative() == x.is_sign_negative();
     match format {
-        Some(format) if x == 0.0 && !(same(low) && same(high)) => format.least(),
+        Some(format) if x == 0.0 && !(same(low) && same(high)) => format.min_positive(),
         Some(_) | None => 0.0,
     }
 }
@@ -485,7 +485,7 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 }
 
 /// Of an operation that applies a computation, which operands say where elements go.
-pub(super) fn is_place(case: &Case<'_>, k: usize) -> bool {
+pub(super) fn is_index_operand(case: &Case<'_>, k: usize) -> bool {
     match case.opcode() {
         Opcode::Scatter => !is_number(case.args[k].tensor.element_type()) && k == case.args.len() / 2,
         Opcode::SelectAndScatter => k == 0,
@@ -494,19 +494,20 @@ pub(super) fn is_place(case: &Case<'_>, k: usize) -> bool {
 }
 
 /// Whether an index may be another one in an engine's run.
-pub(super) fn misplaced(case: &Case<'_>, radii: &[Radii]) -> bool {
+pub(super) fn has_inexact_indices(case: &Case<'_>, radii: &[Radii]) -> bool {
     let flushed = |t: &Tensor| {
         let Some(f) = Format::of(t.element_type()) else { return false };
         let x = Numbers::of(t);
         case.settings.allowances.flush_denormals
             && x.re.iter().any(|x| *x != 0.0 && x.abs() < f.flushes_below())
     };
-    (0..case.args.len()).any(|k| is_place(case, k) && (!radii[k].is_zero() || flushed(case.args[k].tensor)))
+    (0..case.args.len())
+        .any(|k| is_index_operand(case, k) && (!radii[k].is_zero() || flushed(case.args[k].tensor)))
 }
 
 fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
-    if mode == Mode::Hard && misplaced(case, radii) {
+    if mode == Mode::Hard && has_inexact_indices(case, radii) {
         return Some(unknown());
     }
     if let Some(found) = reductions::bounds(case, radii, mode) {
@@ -520,7 +521,7 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let run = |of: &dyn Fn(&Factor) -> Vec<f64>| -> Option<Vec<Vec<f64>>> {
         let args = case.args.iter().enumerate().map(|(k, a)| {
             let ty = a.tensor.element_type();
-            Value::Array(if is_place(case, k) || !is_number(ty) {
+            Value::Array(if is_index_operand(case, k) || !is_number(ty) {
                 a.tensor.clone()
             } else {
                 tensor(ElementType::F64, a.tensor.dims(), &of(&xs[k]))
@@ -531,7 +532,8 @@ fn sum(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     };
     let magnitudes = run(&|x| x.largest.clone())?;
     let counts = run(&|x| vec![1.0; x.off.len()])?;
-    let off = xs.iter().enumerate().any(|(k, x)| !is_place(case, k) && x.off.iter().any(|&r| r > 0.0));
+    let off =
+        xs.iter().enumerate().any(|(k, x)| !is_index_operand(case, k) && x.off.iter().any(|&r| r > 0.0));
     let spreads = if off { Some(run(&|x| x.off.clone())?) } else { None };
     let complex = ty.is_complex();
     let literal = matches!(case.opcode(), Opcode::Scatter | Opcode::SelectAndScatter)

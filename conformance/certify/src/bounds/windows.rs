@@ -17,7 +17,7 @@ use super::rules::Case;
 use super::{Bounds, Leaf, folds};
 
 /// The most elements of all windows together that are looked at.
-const MOST: usize = 1 << 26;
+const MAX_WINDOW_ELEMENTS: usize = 1 << 26;
 
 /// Makes the hard bounds of elements infinite that are in windows whose selection depends on the order, where engines may choose it.
 pub(super) fn reach(case: &Case<'_>, leaves: &mut [Leaf]) {
@@ -39,7 +39,7 @@ pub(super) fn reach(case: &Case<'_>, leaves: &mut [Leaf]) {
 /// Which elements of the operand are in windows whose selection depends on the order. `None`: it is not worked out.
 fn open(case: &Case<'_>) -> Option<Vec<bool>> {
     let x = case.args.first()?.tensor;
-    let (steps, windows) = folds::selecting_windows(case, MOST)?;
+    let (steps, windows) = folds::selecting_windows(case, MAX_WINDOW_ELEMENTS)?;
     let mut select = Select(Lifted::new(case, case.instr.attrs.computation(AttrKey::Select)?));
     let mut selected: Vec<Option<usize>> = vec![None; windows];
     for step in &steps {

@@ -101,9 +101,9 @@ fn float(kind: InputKind, ty: ElementType, positive: bool, r: u64) -> Option<f64
             Some(sign * magnitude.min(format.max))
         }
         InputKind::Tiny => {
-            let denormals = (format.min_normal() / format.least()) as i128;
+            let denormals = (format.min_normal() / format.min_positive()) as i128;
             let count = int(splitmix64(r ^ 0x5a5a), 1, denormals.max(1));
-            Some(sign * count as f64 * format.least())
+            Some(sign * count as f64 * format.min_positive())
         }
         InputKind::Special => {
             let numbers = [
@@ -116,8 +116,8 @@ fn float(kind: InputKind, ty: ElementType, positive: bool, r: u64) -> Option<f64
                 -format.max,
                 format.min_normal(),
                 -format.min_normal(),
-                format.least(),
-                -format.least(),
+                format.min_positive(),
+                -format.min_positive(),
                 1.0,
                 -1.0,
             ];

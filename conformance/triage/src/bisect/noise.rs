@@ -236,7 +236,7 @@ fn disturbed_buffer(buffer: &Buffer, seed: u64, scale: Scale, given: bool) -> Bu
             Scale::Down => -SAFETY_FACTOR * most,
         };
         // Denormals are rounded to multiples of the smallest one; zeros are exact.
-        let ulp = (x.abs() * unit).max(if x == 0.0 { 0.0 } else { format.least() });
+        let ulp = (x.abs() * unit).max(if x == 0.0 { 0.0 } else { format.min_positive() });
         let moved = x + step * ulp;
         match given && x.is_finite() {
             true => moved.clamp(-format.max, format.max),
@@ -276,9 +276,10 @@ pub fn tolerance(reference: &ArrayLiteral, disturbed: &[&ArrayLiteral]) -> Vec<f
             *far = far.max(if off.is_nan() { f64::INFINITY } else { off });
         }
     }
-    let least = Format::of(ty).map_or(0.0, |f| f.least()) * if granted > 0.0 { GRANTED_ULPS } else { 0.0 };
+    let smallest =
+        Format::of(ty).map_or(0.0, |f| f.min_positive()) * if granted > 0.0 { GRANTED_ULPS } else { 0.0 };
     let tolerance = |(far, x): (&f64, &f64)| match x.is_finite() {
-        true => far * SAFETY_FACTOR + (granted * x.abs()).max(least),
+        true => far * SAFETY_FACTOR + (granted * x.abs()).max(smallest),
         false => *far,
     };
     far.iter().zip(&exact).map(tolerance).collect()

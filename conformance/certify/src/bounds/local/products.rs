@@ -51,7 +51,7 @@ impl Matrices {
         let batch = [list(AttrKey::LhsBatchDims)?, list(AttrKey::RhsBatchDims)?];
         let contracted = [list(AttrKey::LhsContractingDims)?, list(AttrKey::RhsContractingDims)?];
         // Offsets of all combinations of some dimensions, in order.
-        let places = |t: &Tensor, dims: &[usize]| -> Option<Vec<usize>> {
+        let offsets = |t: &Tensor, dims: &[usize]| -> Option<Vec<usize>> {
             let sizes = t.sizes();
             let stride = |d: usize| sizes[d + 1..].iter().product::<usize>();
             let mut all = vec![0];
@@ -65,9 +65,9 @@ impl Matrices {
             (0..t.rank()).filter(|d| !batch[side].contains(d) && !contracted[side].contains(d)).collect()
         };
         let side = |t: &Tensor, side: usize| -> Option<([Vec<usize>; 2], usize, usize)> {
-            let (outer, own) = (places(t, &batch[side])?, places(t, &free(t, side))?);
+            let (outer, own) = (offsets(t, &batch[side])?, offsets(t, &free(t, side))?);
             let starts = outer.iter().flat_map(|&at| own.iter().map(move |&i| at + i)).collect();
-            Some(([starts, places(t, &contracted[side])?], outer.len(), own.len()))
+            Some(([starts, offsets(t, &contracted[side])?], outer.len(), own.len()))
         };
         let (lhs, batches, m) = side(lhs, 0)?;
         let (rhs, others, n) = side(rhs, 1)?;

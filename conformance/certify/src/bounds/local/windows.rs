@@ -97,12 +97,12 @@ impl Products for Windows {
     }
 
     fn magnitude(&self, lhs: &[f32], rhs: &[f32], result: usize) -> f64 {
-        let place = |(size, stride): (usize, usize)| result / stride % size;
-        let (batch, feature) = (place(self.output[0]), place(self.output[1]));
+        let coordinate = |(size, stride): (usize, usize)| result / stride % size;
+        let (batch, feature) = (coordinate(self.output[0]), coordinate(self.output[1]));
         let lhs = &lhs
             [batch * self.batch_stride + feature / self.group * self.channels * self.channel_strides[0]..];
         let rhs = &rhs[feature * self.feature_stride..];
-        let outputs: Vec<usize> = self.axes.iter().map(|a| place((a.sizes[2], a.strides[2]))).collect();
+        let outputs: Vec<usize> = self.axes.iter().map(|a| coordinate((a.sizes[2], a.strides[2]))).collect();
         let positions: usize = self.axes.iter().map(|a| a.sizes[1]).product();
         let mut sum = 0.0;
         'positions: for position in 0..positions {
