@@ -123,6 +123,11 @@ macro_rules! portable {
 
             #[inline(always)]
             unsafe fn load_part(from: *const $t, n: usize) -> Self::B {
+                // Most tiles are whole: element by element a load would take longer than all that follows it.
+                if n >= $n {
+                    // SAFETY: the caller's: `n` words are there.
+                    return unsafe { Self::load(from) };
+                }
                 let mut all = [<$t>::default(); $n];
                 for i in 0..n {
                     // SAFETY: the caller's: `n` words are there.
@@ -141,6 +146,10 @@ macro_rules! portable {
 
             #[inline(always)]
             unsafe fn store(c: Self::C, to: *mut $t, n: usize, accumulate: bool) {
+                if n >= $n && !accumulate {
+                    // SAFETY: the caller's: `n` sums are there.
+                    return unsafe { to.cast::<[$t; $n]>().write_unaligned(c) };
+                }
                 for i in 0..n {
                     // SAFETY: the caller's: `n` sums are there.
                     unsafe {
