@@ -98,24 +98,25 @@ impl<'a> Others<'a> {
         let by_name = |name: &str| -> Option<&dyn Pass> {
             all.iter().find(|v| v.pass.name() == name).map(|v| &*v.pass)
         };
-        let widens = by_name(Expansion::Widened.name()).filter(|pass| {
+        let steps_of = |together: &[Expansion]| -> Vec<&dyn Pass> {
+            together.iter().filter_map(|step| by_name(step.name())).collect()
+        };
+        let mut lists = TOGETHER.map(|together| steps_of(&together)).to_vec();
+        // Where nothing is narrow, the same lists behind the widening would give the same programs again.
+        let widening = by_name(Expansion::Widened.name()).filter(|pass| {
             let mut module = subject.module.clone();
             pass.run(&mut module, &mut { Fuel::UNLIMITED }) > 0
         });
-        let first = |pass| move |steps: &[Expansion; 4]| (pass, *steps);
-        let all_together = TOGETHER
-            .iter()
-            .map(first(None))
-            .chain(TOGETHER.iter().map(first(widens)).take_while(|(p, _)| p.is_some()));
-        for (widens, together) in all_together {
-            let own = together.iter().filter_map(|step| by_name(step.name()));
-            let steps: Vec<&dyn Pass> = widens.into_iter().chain(own).collect();
-            let region = allowances.narrow_accumulator.then_some(Accumulate::Region);
+        if let Some(widening) = widening {
+            lists.extend(TOGETHER.map(|together| [vec![widening], steps_of(&together)].concat()));
+        }
+        let region = allowances.narrow_accumulator.then_some(Accumulate::Region);
+        for steps in &lists {
             if steps.len() > 1 {
-                others.rewritten(&steps, &[], region, settings);
+                others.rewritten(steps, &[], region, settings);
             }
             if let Some(excess) = by_name("excess") {
-                others.rewritten(&steps, &[excess], region, settings);
+                others.rewritten(steps, &[excess], region, settings);
             }
         }
         others

@@ -46,19 +46,18 @@ impl Flushing {
         let (mut at, mut copies) = (FxHashSet::default(), FxHashMap::default());
         let applied = applied(&module);
         let followed = module.computations().iter().copied().filter(|c| !applied.contains(c));
-        let flushing: Vec<InstrId> = followed
-            .flat_map(|c| module.instructions(c).collect::<Vec<_>>())
-            .filter(|&id| flushes(&module, module.instr(id)))
-            .collect();
-        at.extend(flushing.iter().copied());
+        let mut flushing: Vec<(InstrId, Range<usize>)> = Vec::new();
+        for id in followed.flat_map(|c| module.instructions(c)) {
+            let instr = module.instr(id);
+            if flushes(&module, instr) {
+                at.insert(id);
+                flushing.push((id, 0..instr.operands().len()));
+            } else if let Some(slots) = flushed_operands(&module, instr) {
+                flushing.push((id, slots));
+            }
+        }
         let results = at.clone();
-        let followed = module.computations().iter().copied().filter(|c| !applied.contains(c));
-        let compared: Vec<(InstrId, Range<usize>)> = followed
-            .flat_map(|c| module.instructions(c).collect::<Vec<_>>())
-            .filter_map(|id| Some((id, flushed_operands(&module, module.instr(id))?)))
-            .collect();
-        let whole = flushing.into_iter().map(|id| (id, 0..module.instr(id).operands().len()));
-        for (id, slots) in whole.collect::<Vec<_>>().into_iter().chain(compared) {
+        for (id, slots) in flushing {
             for slot in slots {
                 let operand = module.instr(id).operands()[slot];
                 if results.contains(&operand) || !may_be_denormal(module.instr(operand)) {
@@ -111,8 +110,9 @@ fn applied(module: &Module) -> FxHashSet<ComputationId> {
     applied
 }
 
-/// The operands that may count with zeros for denormal numbers in a fold whose results are none of
-/// arithmetic: those that a region compares, and the updates of a scatter that computes with them.
+/// The operands in which denormal numbers may count as zeros, of an instruction whose results are no
+/// arithmetic: those of a fold whose region compares them, and the updates of a scatter that computes with
+/// them.
 fn flushed_operands(module: &Module, instr: &Instruction) -> Option<Range<usize>> {
     let region = instr.attrs.computation(AttrKey::ToApply)?;
     let count = instr.operands().len();
@@ -125,7 +125,7 @@ fn flushed_operands(module: &Module, instr: &Instruction) -> Option<Range<usize>
             });
             let bits =
                 module.instructions(region).any(|id| module.instr(id).opcode == Opcode::BitcastConvert);
-            (0..count, compares && !bits && !gives_arithmetic(module, region))
+            (0..count, compares && !bits)
         }
         _ => return None,
     };

@@ -6,18 +6,19 @@
 //! The formulas are those that XLA:CPU's dumps show before and after its expansion passes; they are the
 //! definitions, with a choice of the order of factors.
 //!
-//! - **Normalization.** Training: the variance is the mean of squares less the square of the mean, 0 if that is
-//!   negative. Inference: `x * w + (offset - mean * w)` with `w = scale * rsqrt(variance + epsilon)`. Gradient:
-//!   `scale * rsqrt(v) / n * (dy * n - sum(dy) - c * sum(dy * c) / v)` with `c = x - mean`, `v = variance + epsilon`.
-//! - **Widened.** Of narrow floats both are done in f16 (of `bf16` and `f8e8m0fnu` in f32) by a compiler whose
-//!   float normalization comes before its expansions: only operands and results are rounded to the type.
-//! - **Factorization.** Column by column: `l[i][j] = (a[i][j] - sum) / sqrt(a[j][j] - sum)`, the diagonal too; all is
-//!   NaN if a root is.
-//! - **Transform.** Factors of a Fourier transform whose real or imaginary part is 0 are not multiplied by: an infinity or a NaN
-//!   does not reach the part of the result that it has no share in. The definition has `0 * inf` there, algorithms by
-//!   additions and exchanges of parts do not.
-//! - **Selection.** A `reduce-window` of elements with their indices, and a `scatter` of the sources to the indices
-//!   that it gives. The scatter combines `(accumulator, source)`.
+//! - **Normalization.** Training: the variance is the mean of squares less the square of the mean, 0 if that
+//!   is negative. Inference: `x * w + (offset - mean * w)` with `w = scale * rsqrt(variance + epsilon)`.
+//!   Gradient: `scale * rsqrt(v) / n * (dy * n - sum(dy) - c * sum(dy * c) / v)` with `c = x - mean`,
+//!   `v = variance + epsilon`.
+//! - **Widened.** Normalizations and factorizations of narrow floats in f16 (of `bf16` and `f8e8m0fnu` in f32),
+//!   where float normalization precedes the expansion: only operands and results are rounded to the type.
+//! - **Factorization.** Column by column: `l[i][j] = (a[i][j] - sum) / sqrt(a[j][j] - sum)`, the diagonal too;
+//!   all is NaN if a root is.
+//! - **Transform.** Factors of a Fourier transform whose real or imaginary part is 0 are not multiplied by: an
+//!   infinity or a NaN does not reach the part of the result that it has no share in. The definition has
+//!   `0 * inf` there, algorithms by additions and exchanges of parts do not.
+//! - **Selection.** A `reduce-window` of elements with their indices, and a `scatter` of the sources to the
+//!   indices that it gives. The scatter combines `(accumulator, source)`.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, FftType, WindowDim};
 use hlo::builder::ComputationBuilder;
@@ -47,8 +48,8 @@ pub enum Expansion {
     SelectionByColumns,
 }
 
-/// The maximum number of rows of a matrix whose factorization is written out.
-const MAX_ROWS: i64 = 16;
+/// The maximum number of rows of a matrix that is factored or inverted row by row.
+pub(super) const MAX_ROWS: i64 = 16;
 
 /// The maximum number of points of a Fourier transform that is written out.
 const MAX_FFT_POINTS: i64 = 128;

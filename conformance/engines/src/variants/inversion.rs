@@ -1,15 +1,16 @@
-//! Triangular systems by the inverse of the matrix, as XLA's expansion solves those of one block: the matrix is scaled
-//! to a unit diagonal by columns, inverted row by row, scaled back by rows, and multiplied with the right-hand sides.
+//! Triangular systems by the inverse of the matrix, as XLA's expansion solves those of one block: the matrix is
+//! scaled to a unit diagonal by columns, inverted row by row, scaled back by rows, and multiplied by the
+//! right-hand sides.
 //!
-//! Substitution reads one triangle and goes from one unknown to the next. A product with the whole inverse multiplies
-//! its zeros, too: an infinity or a NaN anywhere on the right reaches every unknown.
+//! Forward and back substitution read one triangle, and a right-hand side reaches only the unknowns that come
+//! after it. A product with the whole inverse also multiplies its zeros, and `0 * inf` is NaN: an infinity or a
+//! NaN on the right reaches every unknown.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, Transpose};
 use hlo::{ElementType, InstrId, Opcode, Shape};
 use hlo_opt::passes::edit::{Edit, ints};
 
-/// The most rows of a matrix that is inverted, row by row.
-const MAX_ROWS: i64 = 16;
+use super::expansions::MAX_ROWS;
 
 /// A matrix or a batch of them.
 struct Matrices {

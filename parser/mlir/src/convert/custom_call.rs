@@ -2,9 +2,10 @@
 
 use hlo::attrs::{ApiVersion, AttrKey, AttrValue, Attrs, BackendConfig, Ints, OperandAlias, SliceDim};
 use hlo::diag::codes;
-use hlo::{ComputationId, InstrId, Layout, Opcode, Shape, UNBOUNDED};
+use hlo::{ComputationId, InstrId, Layout, Opcode, Shape};
 
 use super::cx::{Convert, Converter, list};
+use super::dynamic::refines;
 use crate::ir::{AttrId, Attribute, OpId};
 
 /// Calls that stand for operations of CHLO, and what these are called there.
@@ -157,10 +158,7 @@ impl Converter<'_> {
         };
         *size = k.min(*size).max(0);
         let results = self.result_shapes(op)?;
-        let fits = |s: &Shape| {
-            let same = |(&declared, &size): (&i64, &i64)| declared == size || declared == UNBOUNDED;
-            s.as_array().is_some_and(|s| s.dims.len() == dims.len() && s.dims.iter().zip(&dims).all(same))
-        };
+        let fits = |s: &Shape| s.as_array().is_some_and(|s| refines(&dims, &s.dims));
         if results.len() != inputs.len() || !results.iter().all(fits) {
             return self.unsupported(op, "with other results than the first `top_k` elements");
         }

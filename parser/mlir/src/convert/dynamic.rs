@@ -13,6 +13,12 @@ pub(super) fn sizes(dims: &[i64]) -> String {
     format!("[{}]", dims.iter().map(size).collect::<Vec<_>>().join(", "))
 }
 
+/// Whether known sizes are those that are declared, or those of dimensions that have no known size.
+pub(super) fn refines(known: &[i64], declared: &[i64]) -> bool {
+    let one = |(&known, &d): (&i64, &i64)| known == d || d == UNBOUNDED && known >= 0;
+    known.len() == declared.len() && known.iter().zip(declared).all(one)
+}
+
 impl Converter<'_> {
     /// A shape operand's values.
     fn known_operand(&self, op: OpId, index: usize) -> Option<Vec<i64>> {
@@ -41,8 +47,7 @@ impl Converter<'_> {
             self.bounded(&shape, op)?;
             return Ok(shape);
         };
-        let fits = said.len() == declared.dims.len()
-            && said.iter().zip(&declared.dims).all(|(&said, &d)| said == d || d == UNBOUNDED && said >= 0);
+        let fits = refines(&said, &declared.dims);
         if !fits && !declared.is_dynamic() || said.len() != declared.dims.len() {
             let message =
                 format!("the operand says {said:?}, the type of the result {}", sizes(&declared.dims));

@@ -1,15 +1,14 @@
-//! Custom calls that say sizes by operands: how JAX exports operations of shapes that are not known.
+//! Custom calls with shape operands, as which JAX exports operations of unknown shapes.
 //!
-//! `stablehlo.dynamic_*` are operations whose attributes have become operands (StableHLO's
-//! `StablehloCanonicalizeDynamism`); of other calls `indices_of_shape_operands` lists the operands that are the
-//! shapes of the results, in order, and that are no arguments of the call.
+//! `stablehlo.dynamic_*` are operations whose attributes are operands (StableHLO's
+//! `StablehloCanonicalizeDynamism`). In other calls `indices_of_shape_operands` lists the operands that are the
+//! shapes of the results, in order; these are no arguments of the call.
 
-use hlo::attrs::{Window, WindowDim};
 use hlo::diag::codes;
-use hlo::{AttrKey, AttrValue, Attrs, InstrId, Opcode, Shape};
+use hlo::{InstrId, Shape};
 
 use super::cx::{Convert, Converter};
-use super::dynamic::sizes;
+use super::dynamic::{refines, sizes};
 use crate::ir::{Attribute, OpId};
 
 /// The attribute that lists the operands that are shapes of results.
@@ -40,29 +39,16 @@ impl Converter<'_> {
             (arrays..operands.len()).map(|i| self.constant_operand(op, i)).collect();
         let parts = parts?;
         let rank = self.dims_of(operands[0]).len();
-        if parts[..4].iter().any(|part| part.len() != rank) || parts[4].len() != 2 * rank {
+        if parts[0].len() != rank {
             return self.structure(op, &format!("has a window whose parts are not of {rank} dimensions"));
         }
-        let dims = (0..rank).map(|i| WindowDim {
-            size: parts[0][i],
-            stride: parts[1][i],
-            pad_low: parts[4][2 * i],
-            pad_high: parts[4][2 * i + 1],
-            base_dilation: parts[2][i],
-            window_dilation: parts[3][i],
-            reversal: false,
-        });
-        let window = Window { dims: dims.collect() };
-        self.positive(op, &window, [("C5", 0), ("C7", 1), ("C9", 2), ("C11", 3)])?;
+        let forward = vec![0; rank];
+        let window = [&parts[0], &parts[1], &parts[2], &parts[3], &forward].map(Vec::as_slice);
+        let window = self.window_of(op, window, &parts[4])?;
         let &[reducer] = &self.called_computations(op)[..] else {
             return self.structure(op, "has not one reducer");
         };
-        let attrs = Attrs::new()
-            .with(AttrKey::Window, AttrValue::Window(Box::new(window)))
-            .with(AttrKey::ToApply, AttrValue::Computation(reducer));
-        let shape = self.packed_shape(op)?;
-        let id = self.emit(Opcode::ReduceWindow, shape, &operands[..arrays], attrs);
-        self.bind_tuple(op, id)
+        self.reduce_window_of(op, &operands[..arrays], window, reducer)
     }
 
     /// `(initial state, shape of the output)`
@@ -96,8 +82,8 @@ impl Converter<'_> {
         self.approx_top_k_of(op, &operands[..k / 2], Some(number))
     }
 
-    /// The operands of a call that are the shapes of its results: the last ones, in order; none if it does not
-    /// have the attribute.
+    /// The operands of a call that are the shapes of its results: the last ones, in order. Empty without the
+    /// attribute.
     fn shape_operands(&self, op: OpId, operands: usize) -> Convert<Vec<usize>> {
         if self.m.attr(op, SHAPE_OPERANDS).is_none() {
             return Ok(Vec::new());
@@ -129,9 +115,7 @@ impl Converter<'_> {
         let Shape::Array(array) = declared else {
             return self.structure(op, "has a result with a shape operand that is no tensor");
         };
-        let fits = said.len() == array.dims.len()
-            && said.iter().zip(&array.dims).all(|(&said, &d)| said == d || d == hlo::UNBOUNDED && said >= 0);
-        if !fits {
+        if !refines(&said, &array.dims) {
             let message =
                 format!("operand {operand} says {said:?}, the type of the result {}", sizes(&array.dims));
             return self.fail(codes::STABLEHLO_CONSTRAINT, op, message);

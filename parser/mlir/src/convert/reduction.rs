@@ -1,7 +1,7 @@
 //! Operations that apply a region to elements: reductions, windows, maps, sorting.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Window, WindowDim};
-use hlo::{Opcode, Shape};
+use hlo::{ComputationId, InstrId, Opcode, Shape};
 
 use super::cx::{Convert, Converter, list};
 use crate::ir::OpId;
@@ -64,12 +64,15 @@ impl Converter<'_> {
         let base = self.ints_or(op, base, || vec![1; n])?;
         let dilation = self.ints_or(op, dilation, || vec![1; n])?;
         let reversal = self.ints_or(op, "window_reversal", || vec![0; n])?;
-        if strides.len() != n
-            || base.len() != n
-            || dilation.len() != n
-            || reversal.len() != n
-            || padding.len() != 2 * n
-        {
+        self.window_of(op, [sizes, &strides, &base, &dilation, &reversal], padding)
+    }
+
+    /// The window of these sizes, strides, base dilations, window dilations and reversals, by dimension.
+    /// `padding`: low and high of each dimension.
+    pub(super) fn window_of(&self, op: OpId, parts: [&[i64]; 5], padding: &[i64]) -> Convert<Window> {
+        let [sizes, strides, base, dilation, reversal] = parts;
+        let n = sizes.len();
+        if parts.iter().any(|part| part.len() != n) || padding.len() != 2 * n {
             return self.structure(op, &format!("has a window whose parts are not of {n} dimensions"));
         }
         let dims = (0..n)
@@ -103,12 +106,24 @@ impl Converter<'_> {
         let padding = self.ints_or(op, "padding", || vec![0; 2 * rank])?;
         let names = ["window_strides", "base_dilations", "window_dilations"];
         let window = self.window(op, &sizes, &padding, names)?;
+        let reducer = self.region(op, 0)?;
+        self.reduce_window_of(op, &operands, window, reducer)
+    }
+
+    /// The fold of the inputs, then initial values among the operands, over each window.
+    pub(super) fn reduce_window_of(
+        &mut self,
+        op: OpId,
+        operands: &[InstrId],
+        window: Window,
+        reducer: ComputationId,
+    ) -> Convert<()> {
         self.positive(op, &window, [("C5", 0), ("C7", 1), ("C9", 2), ("C11", 3)])?;
         let attrs = Attrs::new()
             .with(AttrKey::Window, AttrValue::Window(Box::new(window)))
-            .with(AttrKey::ToApply, AttrValue::Computation(self.region(op, 0)?));
+            .with(AttrKey::ToApply, AttrValue::Computation(reducer));
         let shape = self.packed_shape(op)?;
-        let id = self.emit(Opcode::ReduceWindow, shape, &operands, attrs);
+        let id = self.emit(Opcode::ReduceWindow, shape, operands, attrs);
         self.bind_tuple(op, id)
     }
 
