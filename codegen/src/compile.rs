@@ -4,10 +4,10 @@
 //! Module ──passes, fusion, schedule──> ──Backend::lower──> how each instruction is executed ──Backend::emit──> kernels + code ──buffers, plan──> program
 //! ```
 //!
-//! **Invariant:** the driver knows a back end only as a [`Backend`], and what that compiles to only as something
-//! that [gives a program](Assemble). Back ends for the host compile to [`Compilation`]: each turns requests into
-//! kernels with the contract of [`crate::kernel`], so lowering, buffers, plan and runtime are the same for all of
-//! them. One for another device has a compilation of its own.
+//! **Invariant:** the driver knows a back end only as a [`Backend`], and its compilation only by [`Assemble`].
+//! Back ends for the host share [`Compilation`]: each emits a kernel with the contract of [`crate::kernel`] for
+//! each request, so lowering, buffers, plan and runtime are the same for all of them. A back end for another
+//! device has a compilation of its own.
 
 use std::fmt;
 use std::time::{Duration, Instant};

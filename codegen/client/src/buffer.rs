@@ -248,7 +248,7 @@ impl Buffer {
         Self::with_state(Arc::new(shape), Origin::Host, memory, State::Failed(error))
     }
 
-    /// An array in memory of somebody else's.
+    /// An array in foreign memory ([`Foreign`]).
     pub(crate) fn foreign(
         shape: ArrayShape,
         memory: &Arc<DeviceMemory>,

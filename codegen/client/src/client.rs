@@ -123,8 +123,8 @@ impl Client {
     ///
     /// # Errors
     /// It is damaged ([`Code::DataLoss`]), or made by another build or for another machine
-    /// ([`Code::FailedPrecondition`]). The artifact is machine code: whoever made it can do whatever this
-    /// process can.
+    /// ([`Code::FailedPrecondition`]). The artifact is machine code and runs with all rights of this
+    /// process: load trusted ones only.
     pub fn load(&self, artifact: &[u8]) -> Result<Executable, Error> {
         let start = Instant::now();
         let (signature, loaded) = self.inner.backend.load(artifact)?;
@@ -206,8 +206,8 @@ impl Client {
         self.copied(shape, bytes_of(&buffer_of(ty, bytes)))
     }
 
-    /// An array in memory of somebody else's, which is dropped when nobody needs it any more. (Programs copy
-    /// it at each run if it is not aligned to 64 bytes.)
+    /// An array in foreign memory, which the buffer keeps alive and drops with its last use. Memory that is not
+    /// aligned to 64 bytes is copied at each execution.
     ///
     /// # Errors
     /// It has not as many bytes as the shape.

@@ -349,8 +349,8 @@ impl Handles {
         count
     }
 
-    /// `XRTCompactAllocations`: gives back the memory that is kept for what comes, and moves what nobody uses
-    /// to the host; the next use brings it back. Bytes that were freed.
+    /// `XRTCompactAllocations`: frees the memory pool, and evicts buffers without users to the host, from
+    /// which their next use restores them. The number of bytes that were freed.
     pub fn compact(&self) -> u64 {
         self.client.inner.memory.compact()
     }

@@ -20,8 +20,8 @@ pub struct ClientOptions {
     pub threads: usize,
     /// The most bytes of buffers and of running programs at once; `None`: no limit.
     pub memory_budget_bytes: Option<u64>,
-    /// Whether buffers that nobody uses stay where they are when the budget does not suffice: then the
-    /// request fails at once.
+    /// Without eviction: a request that exceeds the budget fails at once, where buffers without users would be
+    /// moved to the host otherwise.
     pub never_evict: bool,
     /// A folder where compiled programs are kept between processes; `None`: they are not.
     pub cache_directory: Option<PathBuf>,

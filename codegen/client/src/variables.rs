@@ -1,9 +1,8 @@
 //! Variables: arrays with a name that programs read and update, as TensorFlow's resource variables are.
 //!
-//! **Invariants:** an execution that reads and updates several variables sees all of them at one moment and
-//! leaves all of its updates at once, whoever else executes meanwhile; locks are taken in the order of the
-//! variables' numbers, so executions never wait for each other in a circle; an execution that fails leaves
-//! every variable as it was.
+//! **Invariants:** executions are atomic: one that reads and updates several variables reads all of them in one
+//! state, and its updates become visible together. Deadlocks cannot occur: locks are acquired in the order of
+//! the variables' numbers. An execution that fails changes no variable.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -64,7 +64,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Loads a library, whose code runs by that: whoever made it can do whatever this process can.
+    /// Loads a shared library. This executes its initializers, which have all rights of this process.
     ///
     /// # Errors
     /// [`Code::NotFound`]: what the loader says.

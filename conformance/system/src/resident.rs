@@ -35,11 +35,11 @@ pub fn processor_time() -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
-/// The maximum number of bytes of a child process that have been resident so far; `None` until its program is
-/// loaded. `posix_spawn` creates a child by `CLONE_VM | CLONE_VFORK`, and the kernel lets the parent go on shortly
-/// before `execve` gives the child a memory of its own: what `/proc` says of the child in between is the parent's.
-/// The memories are told apart by their arguments, which must differ from those of this process; they are read
-/// first, because `execve` only ever replaces the parent's memory by the child's.
+/// The peak resident set of a child process, in bytes; `None` until `execve` has loaded its program. A child of
+/// `posix_spawn` (`CLONE_VM | CLONE_VFORK`) shares the address space of its parent until then, and the parent may
+/// resume shortly before: `/proc` then reports the parent's peak. The two are distinguished by the arguments in
+/// the address space, which must differ from those of this process. They are read first: `execve` replaces the
+/// parent's address space by the child's, never the reverse.
 pub fn peak_of(child: u32) -> Option<u64> {
     let arguments = |process: &str| fs::read(format!("/proc/{process}/cmdline")).ok();
     let child = child.to_string();

@@ -106,9 +106,9 @@ pub fn with<R>(token: Option<CancellationToken>, work: impl FnOnce() -> R) -> R 
     work()
 }
 
-/// Runs one of many tasks of this token's work. A task that is cancelled is left out or ends early, without
-/// unwinding what runs the tasks, which would do so again for each of the others: whoever waits for all of
-/// them has to poll then.
+/// Runs one of many tasks of this token's work. A task that is cancelled is skipped or ends early, without
+/// unwinding its worker: unwinding would repeat for each of the other tasks. So the thread that waits for all
+/// tasks polls afterwards.
 pub(crate) fn task(token: Option<&CancellationToken>, work: impl FnOnce()) {
     let Some(token) = token else { return with(None, work) };
     if token.is_cancelled() {

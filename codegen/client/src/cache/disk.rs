@@ -2,9 +2,9 @@
 //!
 //! A file a program, named by its key. **Invariants:** a file is complete or absent (written under another
 //! name, then renamed); nothing is loaded that another user may have written, since it is machine code; what
-//! is read is checked (`artifact`), and who finds it damaged removes it. Of processes that want the same
-//! program at once one compiles it: it holds a lock of the system's, which ends with the process, and for
-//! which nobody waits forever.
+//! is read is checked (`artifact`), and a file that is damaged is removed. Of processes that request the
+//! same program at once, one compiles it under a file lock. The lock ends with its process, and waiting for
+//! it has a time limit.
 
 use std::fs::{self, File, FileTimes, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

@@ -42,8 +42,8 @@
 //! A handler that fails ends the execution with its [`Error`], one that panics with [`Code::Internal`]. A
 //! name is bound once: programs that were compiled keep the handler that they found.
 //!
-//! **Invariants:** a target that is bound is nobody else's (a pass or a built-in implementation never takes
-//! its calls); each call of an executable has an instance of its own, which lives as long as the executable;
+//! **Invariants:** a bound target takes precedence (no pass and no built-in implementation handles its
+//! calls); each call of an executable has an instance of its own, which lives as long as the executable;
 //! stages come in order: instances are made when the program is compiled, then for each execution and device
 //! all are prepared, all are initialized, and executed as the program comes to them.
 
