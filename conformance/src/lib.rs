@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod anonymize;
-pub mod attack;
 pub mod bundle;
 pub mod cli;
 pub mod corpus;

@@ -7,7 +7,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::ui::Ui;
-use crate::attack::{self, Attack};
+use crate::filetest::SEPARATOR;
+use hlo_attack::Attack;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::process::this_program;
 
@@ -58,6 +59,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let attack = Attack {
         program,
         sources: options.sources.clone(),
+        separator: SEPARATOR,
         seed: options.seed,
         first: options.first,
         count: options.count,
@@ -66,7 +68,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         deadline: Duration::from_secs(options.deadline),
         out: options.out.clone(),
     };
-    let report = attack::run(&attack, &|line| ui.note(line)).map_err(Failure::usage)?;
+    let report = hlo_attack::run(&attack, &|line| ui.note(line)).map_err(Failure::usage)?;
     for (signature, (violation, times)) in &report.violations {
         if ui.json {
             let folder = violation.folder.display().to_string();

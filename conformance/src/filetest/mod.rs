@@ -55,8 +55,8 @@ use hlo_triage::compare::{Tolerance, compare};
 use directive::{Expectation, ExpectedError, Kind, Run, Section, Spec};
 use host::TextHost;
 
-/// The separator of programs in a file.
-pub(crate) const SEPARATOR: &str = "// ====";
+/// What a line begins with that separates the programs of a file.
+pub const SEPARATOR: &str = "// ====";
 
 /// Runs all tests of a file. Returns the blessed text if `bless` is set and it differs.
 ///

@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use hlo_conformance::attack::{self, Attack};
+use hlo_attack::Attack;
+use hlo_conformance::filetest::SEPARATOR;
 use libtest_mimic::Trial;
 
 use crate::cli::{Dir, ends, hlo};
@@ -45,6 +46,7 @@ fn violations() {
         let attack = Attack {
             program,
             sources: vec![crate_dir().join("filetests/control")],
+            separator: SEPARATOR,
             seed: 0,
             first: 0,
             count: 1,
@@ -53,7 +55,7 @@ fn violations() {
             deadline: if kind == "deadline" { Duration::from_millis(300) } else { Duration::from_secs(60) },
             out: d.path("found"),
         };
-        let report = attack::run(&attack, &|_| {}).unwrap();
+        let report = hlo_attack::run(&attack, &|_| {}).unwrap();
         let found = report.violations.values().find(|(v, _)| v.kind == kind);
         let (violation, _) = found.unwrap_or_else(|| panic!("{does}: {:?}", report.violations));
         assert!(

@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hlo_conformance::attack::numbers;
+use hlo_attack::numbers;
+use hlo_conformance::filetest::SEPARATOR;
 use hlo_engines::engine::{self, Inputs, Limits, RunOptions};
 use hlo_engines::frontend::parse_text;
 use hlo_engines::inputs;
@@ -46,7 +47,7 @@ fn programs() -> Vec<String> {
     let mut all = Vec::new();
     for file in files_below(&crate_dir().join("filetests"), "hlo") {
         let Ok(text) = std::fs::read_to_string(file) else { continue };
-        let mut chunks = hlo_conformance::attack::programs(&text);
+        let mut chunks = hlo_attack::programs(&text, SEPARATOR);
         chunks.retain(|c| c.len() < 3_000);
         let last = chunks.len() / 2;
         all.extend(chunks.into_iter().skip(last).take(1));

@@ -14,20 +14,20 @@ const SAMPLING_PERIOD: Duration = Duration::from_millis(4);
 
 /// The limits of a command.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) deadline: Duration,
+pub(crate) struct Bounds {
+    pub(crate) deadline: Duration,
     /// The most resident memory, in bytes.
-    pub(super) resident_bytes: u64,
+    pub(crate) resident_bytes: u64,
 }
 
 /// The end of a command.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(crate) struct Observed {
     /// Absent where it was killed at the deadline.
-    pub(super) status: Option<ExitStatus>,
-    pub(super) text: String,
-    pub(super) peak_bytes: u64,
-    pub(super) time: Duration,
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) text: String,
+    pub(crate) peak_bytes: u64,
+    pub(crate) time: Duration,
 }
 
 fn kept(mut from: impl Read) -> String {
@@ -51,7 +51,7 @@ fn kept(mut from: impl Read) -> String {
 }
 
 /// Runs a command to its end or the deadline. `then` is called with its process id every few milliseconds.
-pub(super) fn observe(
+pub(crate) fn observe(
     command: &mut Command,
     bounds: Bounds,
     then: &mut dyn FnMut(u32, Duration),
@@ -84,7 +84,7 @@ pub(super) fn observe(
 }
 
 /// The violation of an end, if any: its kind and identifying text. `signal` was sent and may have ended it.
-pub(super) fn wrong(seen: &Observed, bounds: Bounds, signal: Option<i32>) -> Option<(&'static str, String)> {
+pub(crate) fn wrong(seen: &Observed, bounds: Bounds, signal: Option<i32>) -> Option<(&'static str, String)> {
     let line = |with: &str| {
         seen.text.lines().find(|l| l.contains(with)).map(|l| {
             // Numbers and names differ between mutants of one fault.

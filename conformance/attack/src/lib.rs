@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** attack number I of a seed depends on the seed, I and the list of programs alone. Violations: exit code 70 or an undocumented one, death by a signal, the text of a panic, more memory than the limit and 256 MiB, no end within the deadline, and a compiled result that is wrong by the interpreter.
 
+#![forbid(unsafe_code)]
+
 mod edits;
 mod hostile;
 mod observed;
@@ -17,7 +19,6 @@ use std::{fs, io};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::filetest::SEPARATOR;
 pub use edits::numbers;
 use hlo_system::process::quoted_word;
 use observed::{Bounds, Observed, observe, wrong};
@@ -30,6 +31,8 @@ pub struct Attack {
     pub program: PathBuf,
     /// Files of HLO text, and folders of them.
     pub sources: Vec<PathBuf>,
+    /// What a line begins with that separates the programs of a file.
+    pub separator: &'static str,
     /// Which sequence of attacks.
     pub seed: u64,
     /// The number of the first one.
@@ -85,9 +88,10 @@ pub struct Report {
     pub violations: BTreeMap<String, (Violation, u64)>,
 }
 
-/// The programs of a file of tests: texts without comment lines.
-pub fn programs(text: &str) -> Vec<String> {
-    text.split(SEPARATOR)
+/// The programs of a file of tests, which lines that begin with `separator` separate: texts without comment
+/// lines.
+pub fn programs(text: &str, separator: &str) -> Vec<String> {
+    text.split(separator)
         .map(|part| {
             let lines = part.lines().filter(|l| !l.trim_start().starts_with("//"));
             let mut text = String::new();
@@ -115,14 +119,14 @@ fn collect(path: &Path, into: &mut Vec<PathBuf>) {
 }
 
 /// All programs of the sources, in an order that depends on their paths alone.
-fn sources(roots: &[PathBuf]) -> Vec<String> {
+fn sources(roots: &[PathBuf], separator: &str) -> Vec<String> {
     let mut files = Vec::new();
     roots.iter().for_each(|r| collect(r, &mut files));
     let mut found = Vec::new();
     for file in files {
         let Ok(text) = fs::read_to_string(&file) else { continue };
         // Of a file of many programs, each third: they differ in types and sizes.
-        let all = programs(&text);
+        let all = programs(&text, separator);
         let step = if all.len() > 12 { all.len() / 6 } else { 1 };
         found.extend(all.into_iter().step_by(step).filter(|t| t.len() <= MAX_SOURCE_BYTES));
     }
@@ -512,7 +516,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Attacks, and reports violations and progress. Errors: there is nothing to change, or no folder to work in.
 pub fn run(attack: &Attack, progress: &(dyn Fn(&str) + Sync)) -> Result<Report, String> {
-    let sources = sources(&attack.sources);
+    let sources = sources(&attack.sources, attack.separator);
     if sources.is_empty() {
         return Err("there are no programs to change".to_owned());
     }

@@ -11,20 +11,20 @@ use rustix::process::Signal;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::edits::{EXTREMES, numbers};
-use super::limits;
-use super::random::Random;
+use crate::edits::{EXTREMES, numbers};
+use crate::limits;
+use crate::random::Random;
 
 /// One command, and what happens to it.
-pub(super) struct Hostile {
+pub(crate) struct Hostile {
     /// Arguments of the program.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// Shell commands before the program replaces the shell.
-    pub(super) limits: Option<String>,
+    pub(crate) limits: Option<String>,
     /// A signal, and when it is sent.
-    pub(super) signal: Option<(Signal, Duration)>,
+    pub(crate) signal: Option<(Signal, Duration)>,
     /// A description.
-    pub(super) about: String,
+    pub(crate) about: String,
 }
 
 const ADD: &str = "HloModule add\n\nENTRY e {\n  a = f32[2,3]{1,0} parameter(0)\n  b = f32[2,3]{1,0} parameter(1)\n  ROOT s = f32[2,3]{1,0} add(a, b)\n}\n";
@@ -247,7 +247,7 @@ fn odd_file(path: &Path, random: &mut Random) {
 }
 
 /// The attack of these random numbers, in a folder of its own. Errors: the folder cannot be written.
-pub(super) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hostile> {
+pub(crate) fn hostile(folder: &Path, random: &mut Random) -> std::io::Result<Hostile> {
     std::fs::write(folder.join("module.hlo"), ADD)?;
     std::fs::write(folder.join("loop.hlo"), LOOP)?;
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();

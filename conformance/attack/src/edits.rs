@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Values at the ends of what numbers can hold, and just behind.
-pub(super) const EXTREMES: &[&str] = &[
+pub(crate) const EXTREMES: &[&str] = &[
     "-1",
     "0",
     "1",
@@ -721,7 +721,7 @@ const EDITS: &[(usize, &str, Edit)] = &[
 ];
 
 /// A mutant of a text, and the edits that made it.
-pub(super) fn mutant(text: &str, donors: &[String], random: &mut Random) -> (String, Vec<&'static str>) {
+pub(crate) fn mutant(text: &str, donors: &[String], random: &mut Random) -> (String, Vec<&'static str>) {
     let mut editor = Editor { lines: text.lines().map(str::to_owned).collect(), donors, random };
     let wanted = 1 + [0, 0, 0, 1, 1, 2, 4][editor.random.below(7)];
     let total: usize = EDITS.iter().map(|e| e.0).sum();
