@@ -264,7 +264,7 @@ pub fn write_snapshot(
     };
     let arguments = Inputs::new(module, arguments)?.arguments;
     let shape = &module.instr(module.root(module.entry())).shape;
-    let result: Literal = hlo_certify::execution::build(shape, &mut results.iter().cloned())?;
+    let result: Literal = hlo_execution::run::build(shape, &mut results.iter().cloned())?;
     let contents = Contents { module, arguments: &arguments, result: Some(&result), platform };
     write_message(path, &contents, Format::SnapshotPb)
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hlo_threads::cancel::CancellationToken;
 
-use hlo_certify::execution::Outcome;
+use hlo_execution::run::Outcome;
 use hlo_system::exit::Failure;
 
 /// Why work was not finished.

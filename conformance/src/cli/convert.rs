@@ -221,7 +221,7 @@ fn parameterless(module: &Module, devices: u32) -> Option<Vec<Vec<hlo::ArrayLite
 /// The arrays of a result as a value of its shape.
 fn of_shape(module: &Module, arrays: Vec<hlo::ArrayLiteral>) -> Result<Literal, Failure> {
     let shape = &module.instr(module.root(module.entry())).shape;
-    hlo_certify::execution::build(shape, &mut arrays.into_iter())
+    hlo_execution::run::build(shape, &mut arrays.into_iter())
 }
 
 /// Writes to the output, whole or not at all.

@@ -203,7 +203,7 @@ fn describe(ty: ElementType, wrong: &Wrong) -> String {
     let show = |bits: u128| {
         let text = hlo::with_element_type!(ty, T => {
             let mut text = String::new();
-            hlo_certify::element::Number::write(<T as hlo::Bits>::from_bits(bits), &mut text);
+            hlo_execution::element::Number::write(<T as hlo::Bits>::from_bits(bits), &mut text);
             text
         });
         format!("{bits:#x} = {text}")

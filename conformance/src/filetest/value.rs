@@ -3,7 +3,7 @@
 use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, ElementType};
 
 use crate::filetest::directive::split_values;
-use hlo_certify::element::Number;
+use hlo_execution::element::Number;
 
 /// The value of a text as an array of a shape. Dynamic dimensions may be smaller than their bounds.
 pub(super) fn parse(text: &str, shape: &ArrayShape) -> Result<ArrayLiteral, String> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::undecided::Undecided;
-use hlo_certify::verdict::Tally;
 use hlo_engines::engine::Engine;
+use hlo_execution::verdict::Tally;
 use hlo_generate::generate::Statistics;
 use hlo_triage::differential::{Difference, Kind};
 

@@ -6,7 +6,7 @@ use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Serialize};
 
 use hlo_certify::bounds::{Causes, certify};
-use hlo_certify::verdict::Class;
+use hlo_execution::verdict::Class;
 use hlo_triage::differential::{Difference, Settings, Subject, result_number};
 
 /// The number of elements that are undecided for one reason.

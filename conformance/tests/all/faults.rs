@@ -5,10 +5,10 @@
 //! many it changes.
 
 use hlo::{ArrayLiteral, Module};
-use hlo_certify::element::{Number, Part};
 use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions, devices};
 use hlo_engines::faults::{Fault, all};
 use hlo_engines::frontend::parse_text;
+use hlo_execution::element::{Number, Part};
 use hlo_generate::generate::{self, edge_inputs, program};
 use hlo_interp::device::host::NoHost;
 use hlo_opt::passes::Fuel;

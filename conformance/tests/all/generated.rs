@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use hlo::print::{PrintOptions, print_module};
 use hlo::{ArrayLiteral, Module, modules_equal};
-use hlo_certify::element;
 use hlo_engines::engine::{self, Engine, Inputs, InterpreterEngine, Limits, Outcome, RunOptions};
 use hlo_engines::frontend::parse_text;
+use hlo_execution::element;
 use hlo_generate::generate::{self, program};
 use hlo_interp::Accumulate;
 use libtest_mimic::Trial;

@@ -5,10 +5,10 @@
 use hlo::attrs::Direction;
 use hlo::builder::ComputationBuilder;
 use hlo::{ArrayLiteral, AttrKey, AttrValue, Buffer, ComputationId, InstrId, Literal, Module, Opcode};
-use hlo_certify::verdict::Class;
 use hlo_engines::engine::passes::PassesEngine;
 use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, RunOptions};
 use hlo_engines::frontend::parse_text;
+use hlo_execution::verdict::Class;
 use hlo_interp::Devices;
 use hlo_opt::passes::{Fuel, Pass, Pipeline, wrap};
 use hlo_triage::differential::{Settings, Subject, differ};
@@ -589,7 +589,7 @@ fn command() {
 }
 
 fn artifacts() {
-    use hlo_certify::verdict::Tally;
+    use hlo_execution::verdict::Tally;
     use hlo_triage::artifact::{self, Artifact, Finding, Signature};
     use hlo_triage::differential::Kind;
 

@@ -3,7 +3,7 @@
 
 use hlo::half::f16;
 use hlo::{ArrayLiteral, Buffer, Dims};
-use hlo_certify::element::Number;
+use hlo_execution::element::Number;
 use hlo_system::npz;
 use libtest_mimic::Trial;
 

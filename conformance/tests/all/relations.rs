@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use hlo::Module;
 use hlo_certify::bounds::certify;
-use hlo_certify::element::numbers;
-use hlo_certify::verdict::{Class, judge};
 use hlo_engines::engine::{self, Inputs, Outcome, RunOptions};
 use hlo_engines::frontend::parse_text;
+use hlo_execution::element::numbers;
+use hlo_execution::verdict::{Class, judge};
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Tensor, Value};
 use libtest_mimic::{Failed, Trial};

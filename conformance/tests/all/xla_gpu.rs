@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use hlo_certify::verdict::Class;
 use hlo_engines::engine::xla_gpu::XlaGpuEngine;
 use hlo_engines::engine::{InterpreterEngine, by_name};
 use hlo_engines::frontend;
+use hlo_execution::verdict::Class;
 use hlo_system::npz::Npz;
 use hlo_triage::differential::{Kind, Settings, Subject, differ};
 use hlo_triage::replay::replay;

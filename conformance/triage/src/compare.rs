@@ -6,7 +6,7 @@
 
 use hlo::ArrayLiteral;
 
-use hlo_certify::element::{Number, Part, Parts, index_of, nan_among, text_at};
+use hlo_execution::element::{Number, Part, Parts, index_of, nan_among, text_at};
 
 /// The tolerance of an element.
 #[derive(Clone, Copy, PartialEq, Debug)]

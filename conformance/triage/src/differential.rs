@@ -22,11 +22,11 @@ use crate::pieces::{Pieces, judge_every_value, judge_pieces};
 use crate::policy::Policy;
 use crate::replay::{Looks, Replay, replay, replay_as};
 use hlo_certify::bounds::{Bounds, Certified, certify_within};
-use hlo_certify::verdict::{ArrayVerdict, Class, Other, Tally, judge_among, same_bits};
 use hlo_engines::engine::{
     Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, bytes_beside,
 };
 use hlo_engines::time_limit::{Unfinished, within};
+use hlo_execution::verdict::{ArrayVerdict, Class, Other, Tally, judge_among, same_bits};
 use hlo_system::exit::Exit;
 use hlo_system::phase::{Phase, Phases};
 use hlo_system::quantity::grouped;

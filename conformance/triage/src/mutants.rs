@@ -16,11 +16,11 @@ use hlo_interp::Devices;
 use hlo_ptx::mutate::{Kind, Mutation, mutations};
 use serde::Serialize;
 
-use hlo_certify::verdict::Class;
 use hlo_engines::engine::xla_gpu::XlaGpuEngine;
 use hlo_engines::engine::xla_gpu::mirror::{Mirror, Mirrored};
 use hlo_engines::engine::{Engine, Limits, Outcome, RunOptions};
 use hlo_engines::inputs;
+use hlo_execution::verdict::Class;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::npz::Npz;
 

@@ -8,7 +8,7 @@
 use hlo::ArrayLiteral;
 
 use crate::compare::error_of;
-use hlo_certify::element::{Number, Part, Parts, index_of, nan_among, text_at};
+use hlo_execution::element::{Number, Part, Parts, index_of, nan_among, text_at};
 
 /// The two bounds.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -27,9 +27,9 @@ use crate::isolate::values::{Keeper, arrays};
 use crate::reduce::Candidate;
 use crate::reduce::program::{Tidy, finished};
 use hlo_certify::bounds::{At, Tree, Visitor, certify};
-use hlo_certify::verdict::{Class, same_bits};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Allowances, Engine, Finished, Outcome};
+use hlo_execution::verdict::{Class, same_bits};
 
 /// The maximum number of rounds in which cuts are looked for: a chain of that many values, each of which
 /// blows up on the one before.
@@ -318,7 +318,7 @@ fn is_useless(bounds: &hlo_certify::bounds::Bounds, t: &hlo_interp::Tensor) -> b
         // A decision that may fall otherwise.
         return (0..t.len()).any(|i| bounds.hard.at(i) > 0.0);
     }
-    let largest = hlo_certify::element::largest_magnitude(t.buffer());
+    let largest = hlo_execution::element::largest_magnitude(t.buffer());
     (0..t.len()).any(|i| bounds.hard.at(i) > USELESS_SHARE * largest)
 }
 

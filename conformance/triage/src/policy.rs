@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use hlo_certify::verdict::Tally;
 use hlo_engines::engine::{Allowances, Engine, Functions};
+use hlo_execution::verdict::Tally;
 
 /// The maximum of differing elements that may stay undecided.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]

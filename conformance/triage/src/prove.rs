@@ -18,10 +18,10 @@ use rustc_hash::FxHashMap;
 use crate::case::Case;
 use crate::exact::Functions;
 use crate::exhaustive::{expected, has_reference};
-use hlo_certify::element::Part;
 use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, RunOptions};
 use hlo_engines::frontend::load;
 use hlo_engines::inputs;
+use hlo_execution::element::Part;
 use hlo_system::exit::{Exit, Failure};
 
 /// The result for one program whose results differ from recorded ones.
@@ -102,7 +102,7 @@ pub fn prove(case: &Case, optimized: bool, options: &RunOptions) -> Result<Optio
 fn compare(ours: &ArrayLiteral, theirs: &ArrayLiteral, proof: &mut Proof) {
     let parts = |a: &ArrayLiteral| -> Vec<Part> {
         with_buffer!(&*a.buffer, v => v.iter().flat_map(|&x| {
-            let (re, im) = hlo_certify::element::Number::parts(x);
+            let (re, im) = hlo_execution::element::Number::parts(x);
             std::iter::once(re).chain(im)
         }).collect())
     };

@@ -21,7 +21,7 @@
 use hlo::ArrayLiteral;
 use hlo::num_complex::Complex;
 
-use hlo_certify::element::Number;
+use hlo_execution::element::Number;
 
 type C = Complex<f64>;
 

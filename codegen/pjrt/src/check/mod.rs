@@ -19,12 +19,12 @@ use std::time::Instant;
 
 use hlo::attrs::AttrValue;
 use hlo::{ArrayLiteral, AttrKey, InstrId, Instruction, Module, Opcode};
-use hlo_certify::allowances::Allowances;
 use hlo_certify::bounds::certify;
-use hlo_certify::execution::{Inputs, RunOptions};
-use hlo_certify::verdict::{self, ArrayVerdict, Tally};
 use hlo_client::VerifiedModule;
 use hlo_client::backend::unknown_custom_call;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::run::{Inputs, RunOptions};
+use hlo_execution::verdict::{self, ArrayVerdict, Tally};
 use hlo_interp::Devices;
 
 use crate::error::{Failure, Result};

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use hlo::print::{PrintOptions, print_module};
-use hlo_certify::execution::named;
-use hlo_certify::verdict::Tally;
+use hlo_execution::run::named;
+use hlo_execution::verdict::Tally;
 use hlo_system::{drafts, npz};
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -11,10 +11,10 @@ use std::sync::{Mutex, PoisonError};
 use hlo::diag::codes;
 use hlo::opcode::Numeric;
 use hlo::{InstrId, Instruction, Module};
+use hlo_execution::allowances::Allowances;
 use hlo_interp::{Beside, ErrorKind, Held, Options, RunError};
 
 use super::rules::{Case, Kind, kind};
-use crate::allowances::Allowances;
 use hlo_system::memory_budget::MemoryBudget;
 
 /// The account of one certification.

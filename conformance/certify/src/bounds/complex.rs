@@ -5,8 +5,9 @@
 
 use hlo::{ElementType, Opcode};
 use hlo_arithmetic::scalar::Elementary;
+use hlo_execution::format::Format;
 
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::rules::{Case, Found, Mode};
 use super::{Radii, elementwise};
 

@@ -10,12 +10,13 @@
 //!
 //! **Invariant:** where values are too near to one another, soft radii of their vectors are infinite.
 
+use hlo_execution::format::Format;
 use hlo_matrices::routines::{gap, rounding};
 
 use super::Radii;
 use super::complex::SQRT_2;
 use super::linear::{UNKNOWN, Unit, settled};
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::rules::{Case, Mode};
 
 /// Who computes it.

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use hlo::{AttrKey, ComputationId, ElementType, Instruction, Module, Opcode, Shape};
+use hlo_execution::format::Format;
 use hlo_interp::custom_call::Call;
 use hlo_interp::{Accumulate, Tensor, Value};
 
 use super::multiplied::{self, Present};
-use super::number::{Format, Numbers, tensor};
+use super::number::{Numbers, tensor};
 use super::operand::{Operand, operand};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Arg, Case, Mode};

@@ -8,15 +8,16 @@
 //! is not symmetric around the reference's value, and wide, its ends are kept as [`Limits`].
 
 use hlo::{ElementType, Opcode, TypeClass};
+use hlo_execution::format::{Format, has_infinities, power_of_two, rounded};
 use hlo_interp::{Tensor, Value};
 
 use super::interval::{Comparison, Interval};
 use super::limits::{Limits, beyond};
-use super::number::{Format, Numbers, rounded};
+use super::number::Numbers;
 use super::operand::{Operand, operand};
 use super::probe::Probe;
 use super::rules::{Case, Found, Mode};
-use super::{Radii, number, plain};
+use super::{Radii, plain};
 
 /// Elementwise bounds of what has no complex numbers.
 pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
@@ -148,7 +149,7 @@ impl Settled {
     fn limits(&self, low: f64, high: f64) -> Limits {
         let (format, n) = (self.format, self.ulps);
         let (mut least, mut most) = (beyond(low, n, format, -1.0), beyond(high, n, format, 1.0));
-        if least.abs().max(most.abs()) > format.max && !number::has_infinities(self.ty) {
+        if least.abs().max(most.abs()) > format.max && !has_infinities(self.ty) {
             return Limits::NONE;
         }
         if least < -format.max {
@@ -454,9 +455,9 @@ impl<'a> Corners<'a> {
         let ty = self.result.element_type();
         let bits = ty.bits() as i32;
         let (least, greatest) = if ty.is_signed_integer() {
-            (-number::power_of_two(bits - 1), number::power_of_two(bits - 1) - 1.0)
+            (-power_of_two(bits - 1), power_of_two(bits - 1) - 1.0)
         } else {
-            (0.0, number::power_of_two(bits) - 1.0)
+            (0.0, power_of_two(bits) - 1.0)
         };
         let x = &self.operands[0];
         let ends = |x: &Operand<'_>| [x.low(i), x.high(i)];

@@ -4,12 +4,13 @@
 //! them, and zeros, for equal, and what it selects is not flushed: a result that may be one of them may be any of them.
 
 use hlo::{ElementType, Opcode};
+use hlo_execution::format::Format;
 use hlo_interp::{Tensor, Value};
 
 use super::Radii;
 use super::interval::Interval;
 use super::limits::Limits;
-use super::number::{Format, Numbers, tensor};
+use super::number::{Numbers, tensor};
 use super::operand::{Operand, operand};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Found, Mode};

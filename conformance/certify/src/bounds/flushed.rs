@@ -20,13 +20,14 @@ use hlo::{
     AttrKey, BufferOf, ComputationId, ElementType, InstrId, Instruction, Module, NewInstruction, Opcode,
     with_buffer,
 };
+use hlo_execution::element::{Number, Part};
+use hlo_execution::format::Format;
 use hlo_interp::{Tensor, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::limits::Limits;
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::{Bounds, Leaf, Radii, Tree, elementwise};
-use crate::element::{Number, Part};
 
 /// A module whose run flushes, and where.
 #[derive(Debug)]

@@ -6,9 +6,9 @@
 
 use hlo::Opcode;
 use hlo::attrs::{CompareType, Direction};
+use hlo_execution::format::Format;
 
 use super::limits::Limits;
-use super::number::Format;
 use super::rules::Case;
 
 /// What an element may be.

@@ -13,6 +13,7 @@ use hlo::{
     AttrKey, AttrValue, BufferOf, ComputationId, ElementType, InstrId, Module, NewInstruction, Opcode, Shape,
     Span, with_buffer,
 };
+use hlo_execution::run::RunOptions;
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Devices, Tensor, Value};
 use rustc_hash::FxHashMap;
@@ -20,7 +21,6 @@ use rustc_hash::FxHashMap;
 use super::probe::{Regions, copied};
 use super::rules::Case;
 use super::{Bounds, Leaf, Radii, Settings, Tree, Watching, evaluate};
-use crate::execution::RunOptions;
 
 /// The most runs for single lanes, of all that an instruction applies.
 const MAX_RUNS: usize = 1 << 16;

@@ -8,7 +8,7 @@
 //! **Invariants:** limits hold for every engine, for a value that excess precision leaves unrounded as well. An element with limits is a number
 //! (infinities included, NaN not) unless it is the reference's to the bit. Nobody has to look at limits: radii are right without them.
 
-use super::number::Format;
+use hlo_execution::format::Format;
 
 /// The least and the greatest value that an element may have. Both infinite: nothing is known, and it may be a NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -6,11 +6,12 @@
 use hlo::attrs::{FftType, Transpose};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode};
+use hlo_execution::format::{Format, rounded};
 
 use super::Radii;
 use super::complex::SQRT_2;
 use super::factors::{self, Substitution};
-use super::number::{Format, Numbers, modulus, rounded};
+use super::number::{Numbers, modulus};
 use super::rules::{Case, Found, Mode};
 use super::sums::gamma;
 

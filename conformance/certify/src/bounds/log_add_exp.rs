@@ -11,9 +11,10 @@
 
 use hlo::opcode::Numeric;
 use hlo::{AttrKey, ElementType, Opcode, Shape};
+use hlo_execution::format::Format;
 use hlo_interp::Value;
 
-use super::number::{Format, Numbers, tensor};
+use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Found, Mode};
 use super::sums::{operand_shapes, to_f64};

@@ -109,13 +109,15 @@ use std::thread;
 
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, InstrId, Module};
+use hlo_execution::allowances::Allowances;
+use hlo_execution::run::{Inputs, Outcome, RunOptions, flatten};
+use hlo_execution::special::Special;
+use hlo_execution::verdict::Allowed;
 use hlo_interp::observe::Call;
 use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value};
 
 use rayon::prelude::*;
 
-use crate::allowances::Allowances;
-use crate::execution::{Inputs, Outcome, RunOptions, flatten};
 use account::Account;
 use hlo_system::guard::spawn_deep;
 use limits::Limits;
@@ -123,9 +125,8 @@ use relations::Relations;
 
 pub use cause::{Cause, Causes};
 pub use local::{Known, Local, Worst, only_passes_on};
-pub use number::Format;
 pub use scope::Scope;
-pub use special::{Special, Specials};
+pub use special::Specials;
 
 /// Elements that a task of a parallel pass takes.
 const PARALLEL: usize = 1 << 14;
@@ -337,6 +338,24 @@ impl Bounds {
     /// Whether the array is the reference's to the bit.
     pub fn is_exact(&self) -> bool {
         self.hard.is_zero() && self.soft.is_zero()
+    }
+}
+
+impl Allowed for Bounds {
+    fn soft(&self, element: usize) -> f64 {
+        self.soft.at(element)
+    }
+
+    fn hard(&self, element: usize) -> f64 {
+        self.hard.at(element)
+    }
+
+    fn special(&self, element: usize) -> Special {
+        self.specials.at(element)
+    }
+
+    fn admits(&self, element: usize, value: f64) -> bool {
+        self.hard.admits(element, value)
     }
 }
 

@@ -1,10 +1,11 @@
 //! What moves elements: the same instruction moves their numbers, which tells where each element of the result comes from.
 
 use hlo::{AttrKey, ElementType, Opcode};
+use hlo_execution::format::Format;
 use hlo_interp::{Tensor, Value};
 
 use super::limits::Limits;
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::probe::Probe;
 use super::rules::{Case, Found, Mode};
 use super::{Bounds, Radii};

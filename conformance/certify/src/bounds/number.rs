@@ -1,147 +1,15 @@
-//! Tensors as `f64` numbers, and what is known of each floating-point format.
+//! Tensors as `f64` numbers.
 //!
 //! **Invariant:** every float of every type is an `f64`, so reading is exact; integers beyond 2^53 round,
 //! which callers that depend on them must ask for.
 
-use hlo::half::f16;
 use hlo::num_complex::Complex;
-use hlo::small_float::FloatFormat;
-use hlo::{BufferOf, ElementType, TypeClass, with_buffer, with_element_type};
+use hlo::{BufferOf, ElementType, with_buffer, with_element_type};
+use hlo_execution::element::Number;
 use hlo_interp::Tensor;
 use rayon::prelude::*;
 
 use super::PARALLEL;
-use crate::element::Number;
-
-/// `2^k` for any exponent that `f64` has, subnormals included.
-pub(super) fn power_of_two(k: i32) -> f64 {
-    match k {
-        1024.. => f64::INFINITY,
-        -1022..1024 => f64::from_bits(((k + 1023) as u64) << 52),
-        -1074..-1022 => f64::from_bits(1 << (k + 1074)),
-        ..-1074 => 0.0,
-    }
-}
-
-/// A real floating-point format: that of the type, or of the parts of a complex type.
-#[derive(Clone, Copy, Debug)]
-pub struct Format {
-    /// Significant bits.
-    pub(super) precision: i32,
-    /// Exponent of the least normal number.
-    pub(super) min_exponent: i32,
-    /// The greatest number.
-    pub max: f64,
-    /// What is too large becomes the greatest number.
-    pub(super) saturates: bool,
-}
-
-impl Format {
-    /// `None` of integers and predicates.
-    pub fn of(ty: ElementType) -> Option<Format> {
-        let part = match ty.class() {
-            TypeClass::Float => ty,
-            TypeClass::Complex => ty.real_part(),
-            TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => return None,
-        };
-        let max = finite_max(part);
-        let ieee = |precision, min_exponent| Format { precision, min_exponent, max, saturates: false };
-        Some(match part {
-            ElementType::F64 => ieee(53, -1022),
-            ElementType::F32 => ieee(24, -126),
-            ElementType::BF16 => ieee(8, -126),
-            ElementType::F16 => ieee(11, -14),
-            ElementType::F8E5M2 => ieee(3, -14),
-            ElementType::F8E4M3 | ElementType::F8E4M3FN => ieee(4, -6),
-            ElementType::F8E4M3FNUZ => ieee(4, -7),
-            ElementType::F8E4M3B11FNUZ => ieee(4, -10),
-            ElementType::F8E5M2FNUZ => ieee(3, -15),
-            ElementType::F8E3M4 => ieee(5, -2),
-            ElementType::F8E8M0FNU => ieee(1, -127),
-            ElementType::F4E2M1FN => Format { saturates: true, ..ieee(2, 0) },
-            ElementType::F6E3M2FN => Format { saturates: true, ..ieee(3, -2) },
-            ElementType::F6E2M3FN => Format { saturates: true, ..ieee(4, 0) },
-            ElementType::Pred
-            | ElementType::S1
-            | ElementType::S2
-            | ElementType::S4
-            | ElementType::S8
-            | ElementType::S16
-            | ElementType::S32
-            | ElementType::S64
-            | ElementType::U1
-            | ElementType::U2
-            | ElementType::U4
-            | ElementType::U8
-            | ElementType::U16
-            | ElementType::U32
-            | ElementType::U64
-            | ElementType::C64
-            | ElementType::C128 => return None,
-        })
-    }
-
-    /// The distance of neighbouring numbers at a magnitude (of the larger ones, at a power of two).
-    pub(super) fn ulp(self, x: f64) -> f64 {
-        if !x.is_finite() {
-            return f64::INFINITY;
-        }
-        let exponent = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(self.min_exponent);
-        power_of_two(exponent - self.precision + 1)
-    }
-
-    /// Half the distance of 1 and the next number: the relative error of a rounding.
-    pub(super) fn unit(self) -> f64 {
-        power_of_two(-self.precision)
-    }
-
-    /// The least normal number.
-    pub fn min_normal(self) -> f64 {
-        power_of_two(self.min_exponent)
-    }
-
-    /// Whether there is a zero: f8e8m0fnu has powers of two alone.
-    pub(super) fn has_zero(self) -> bool {
-        self.precision > 1
-    }
-
-    /// Numbers of a lesser magnitude may be flushed to zero, if denormal numbers are. Those of f8e8m0fnu are
-    /// computed with in f32 (or bf16, whose exponents are the same), where the least of them, 2^-127, is
-    /// denormal.
-    pub(super) fn flushes_below(self) -> f64 {
-        if self.has_zero() { self.min_normal() } else { power_of_two(-126) }
-    }
-
-    /// The least number above zero.
-    pub fn min_positive(self) -> f64 {
-        self.ulp(0.0)
-    }
-}
-
-/// Whether what is too large for a type becomes infinite, not a NaN.
-pub(super) fn has_infinities(ty: ElementType) -> bool {
-    matches!(
-        ty.real_part(),
-        ElementType::F64 | ElementType::F32 | ElementType::F16 | ElementType::BF16 | ElementType::F8E5M2
-    )
-}
-
-fn finite_max(ty: ElementType) -> f64 {
-    match ty {
-        ElementType::F64 => f64::MAX,
-        ElementType::F32 => f64::from(f32::MAX),
-        ElementType::BF16 => FloatFormat::BF16.decode(FloatFormat::BF16.max_bits()),
-        ElementType::F16 => f16::MAX.to_f64(),
-        // The types of a byte: their greatest pattern that is a number.
-        _ if ty.is_float() => with_element_type!(ty, T => {
-            (0..1u128 << ty.bits())
-                .map(|bits| <T as Number>::parts(<T as hlo::Bits>::from_bits(bits)).0.value())
-                .filter(|x| x.is_finite())
-                .fold(0.0, f64::max)
-        }),
-        _ => 0.0,
-    }
-}
 
 /// The elements of a tensor.
 #[derive(Clone, Debug)]
@@ -226,46 +94,9 @@ pub(super) fn tensor(ty: ElementType, dims: &[i64], numbers: &[f64]) -> Tensor {
     Tensor::new(dims, buffer)
 }
 
-/// Each number rounded into a real type.
-pub(super) fn rounded(ty: ElementType, numbers: &[f64]) -> Vec<f64> {
-    match ty {
-        ElementType::F64 => numbers.to_vec(),
-        ElementType::F32 => numbers.iter().map(|&x| f64::from(x as f32)).collect(),
-        _ => with_element_type!(ty, T => {
-            numbers.iter().map(|&x| <T as Number>::from_parts(x, 0.0).parts().0.value()).collect()
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn formats_are_those_of_the_types() {
-        for &ty in ElementType::ALL {
-            let Some(format) = Format::of(ty) else { continue };
-            let part = ty.real_part();
-            // Neighbours of 1, the least number and the greatest are where the format says.
-            let near = rounded(part, &[1.0 + 1.5 * format.ulp(1.0), format.min_positive(), format.max, 2.0]);
-            assert_eq!(
-                near[0],
-                if format.precision == 1 { 2.0 } else { 1.0 + 2.0 * format.ulp(1.0) },
-                "{ty}"
-            );
-            assert_eq!(near[1], format.min_positive(), "{ty}");
-            assert_eq!(near[2], format.max, "{ty}");
-            assert_eq!(
-                rounded(part, &[format.min_positive() * 0.25])[0],
-                if format.precision == 1 { format.min_positive() } else { 0.0 }
-            );
-            let beyond = rounded(part, &[format.max + 2.0 * format.ulp(format.max)])[0];
-            assert_eq!(beyond.is_finite(), format.saturates && part != ElementType::F64, "{ty}");
-        }
-        assert_eq!(Format::of(ElementType::F32).map(|f| f.ulp(1.5)), Some(f64::from(f32::EPSILON)));
-        assert_eq!(Format::of(ElementType::S32).map(|f| f.precision), None);
-        assert_eq!(power_of_two(-1074), f64::from_bits(1));
-    }
 
     #[test]
     fn the_modulus_is_bounded_from_above() {

@@ -3,14 +3,15 @@
 //! **Invariant:** with denormal numbers flushed, the interval of an operand of arithmetic that may be denormal holds zero.
 
 use hlo::{BufferOf, ElementType, with_buffer};
+use hlo_execution::element::Number;
+use hlo_execution::format::{Format, rounded};
 use hlo_interp::Tensor;
 
 use super::Radii;
 use super::elementwise::flushes;
 use super::interval::Interval;
-use super::number::{Format, Numbers, rounded, tensor};
+use super::number::{Numbers, tensor};
 use super::rules::{Arg, Case};
-use crate::element::Number;
 
 /// An operand, element by element: of a scalar always the same one.
 pub(super) struct Operand<'a> {

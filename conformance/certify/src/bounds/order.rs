@@ -6,10 +6,11 @@
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
+use hlo_execution::format::Format;
 use hlo_interp::{Tensor, Value};
 
 use super::Radii;
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Found, Mode};
 

@@ -8,6 +8,8 @@
 use hlo::half::{bf16, f16};
 use hlo::{ElementType, Opcode, with_buffer};
 use hlo_arithmetic::scalar::Elementary;
+use hlo_execution::element::Number;
+use hlo_execution::format::Format;
 use hlo_interp::Tensor;
 use rayon::prelude::*;
 
@@ -15,9 +17,7 @@ use super::Radii;
 use super::elementwise::{Settled, flushes};
 use super::interval::{Comparison, Interval};
 use super::limits::Limits;
-use super::number::Format;
 use super::rules::{Arg, Case, Mode};
-use crate::element::Number;
 
 /// Elements that a task takes.
 const TASK: usize = 1 << 12;

@@ -12,10 +12,11 @@
 //! operands of which nothing is known, few terms.
 
 use hlo::{ElementType, Opcode, Shape};
+use hlo_execution::format::{Format, power_of_two};
 use hlo_interp::{Accumulate, Tensor, Value};
 
 use super::Radii;
-use super::number::{Format, Numbers, power_of_two};
+use super::number::Numbers;
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Mode};
 use super::sums::{self, Factor, Terms, gamma, operand_shapes};

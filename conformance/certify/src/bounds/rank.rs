@@ -7,10 +7,9 @@
 use std::collections::BTreeSet;
 
 use hlo::{Bits, BufferOf, ElementType, with_buffer, with_element_type};
+use hlo_execution::element::{Number, Part};
+use hlo_execution::format::Format;
 use hlo_interp::Tensor;
-
-use super::number::Format;
-use crate::element::{Number, Part};
 
 /// The ranks of both zeros, and of NaNs.
 pub(super) const NEGATIVE_ZERO: i64 = -1;

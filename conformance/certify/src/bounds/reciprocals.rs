@@ -17,11 +17,12 @@
 //! Of the others each way has one rounding more than there are operations, each of a relative `u`, which is at most a unit in the last place: those of the reference, and as many of the engine.
 
 use hlo::{AttrKey, InstrId, Module, Opcode};
+use hlo_execution::format::Format;
 use rustc_hash::FxHashSet;
 
 use super::Radii;
 use super::limits::Limits;
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::rules::{Case, Mode, moves};
 
 /// How many units in the last place a product with the reciprocal is at most from the quotient, both rounded.

@@ -8,10 +8,10 @@
 //! **Invariant:** which sums are formed, and in what order, depends on shapes alone, not on the number of threads.
 
 use hlo::{AttrKey, Opcode};
+use hlo_execution::format::Format;
 use hlo_interp::{Accumulate, Tensor};
 use rayon::prelude::*;
 
-use super::number::Format;
 use super::rules::{Case, Mode};
 use super::sums::{self, Terms};
 use super::{Radii, plain, sum_limits};

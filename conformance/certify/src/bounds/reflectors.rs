@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 use hlo::Opcode;
 use hlo::num_complex::Complex;
+use hlo_execution::format::Format;
 use hlo_matrices::routines::reflector_units;
 
 use super::complex::SQRT_2;
 use super::decompositions::Algorithm;
 use super::factors::{Factors, Magnitudes, inverse, rooted};
 use super::linear::{UNKNOWN, Unit, settled};
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::rules::{Case, Mode};
 use super::{Bounds, Radii};
 

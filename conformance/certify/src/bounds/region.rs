@@ -17,14 +17,14 @@ use std::sync::Arc;
 use hlo::attrs::CompareType;
 use hlo::opcode::Numeric;
 use hlo::{ComputationId, ConstantValue, ElementType, Module, Opcode};
+use hlo_execution::format::Format;
+use hlo_execution::run::RunOptions;
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Devices, Tensor, Value};
 
 use super::expression::{Expression, Origin};
-use super::number::Format;
 use super::rank::{self, Line};
 use super::{Settings, Tree, Watching, evaluate};
-use crate::execution::RunOptions;
 
 /// The most representatives of the operands on one side of a choice.
 const MAX_ROWS: usize = 600;

@@ -20,10 +20,11 @@ use std::sync::{Arc, Weak};
 
 use hlo::{AttrKey, ElementType, Opcode};
 use hlo_arithmetic::scalar::Elementary;
+use hlo_execution::format::Format;
 use hlo_interp::Tensor;
 
 use super::limits::Limits;
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::rules::{self, Case, Mode};
 use super::{Bounds, Leaf, Radii, Settings, elementwise, movement, reciprocals};
 

@@ -16,17 +16,19 @@
 use std::sync::Arc;
 
 use hlo::{AttrKey, ComputationId, ElementType, Module, Opcode, Shape};
+use hlo_execution::allowances::Allowances;
+use hlo_execution::format::{Format, power_of_two};
+use hlo_execution::run::RunOptions;
+use hlo_execution::special::Special;
 use hlo_interp::{Accumulate, Tensor};
 
-use super::number::{Format, Numbers, power_of_two, tensor};
+use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::region::{Component, Region, evaluated};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
-use super::special::{Special, Specials};
+use super::special::Specials;
 use super::terms::Terms;
 use super::{Bounds, Leaf, Radii, Settings, Tree, folds, selected, sums};
-use crate::allowances::Allowances;
-use crate::execution::RunOptions;
 
 /// What the order of a fold comes to.
 pub(super) enum Order {

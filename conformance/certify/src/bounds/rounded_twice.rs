@@ -9,10 +9,11 @@
 //! The exact result is that of the same instruction in f64, which is far nearer to it than any middle in f16 that it is not.
 
 use hlo::ElementType;
+use hlo_execution::format::{Format, rounded};
 use hlo_interp::Value;
 
 use super::Radii;
-use super::number::{Format, Numbers, rounded, tensor};
+use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Kind, Mode, kind};
 

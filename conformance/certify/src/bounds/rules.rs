@@ -7,21 +7,22 @@ use std::sync::Arc;
 
 use hlo::opcode::{Family, Numeric, NumericRow};
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, Opcode};
+use hlo_execution::allowances::Allowances;
+use hlo_execution::format::{Format, has_infinities};
+use hlo_execution::run::RunOptions;
 use hlo_interp::custom_call::{Call, Meaning};
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Devices, Tensor, Value};
 
 use super::blocks::in_blocks;
 use super::limits::Limits;
-use super::number::{self, Format, Numbers};
+use super::number::Numbers;
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
     movement, multiplied, order, reciprocals, reflectors, relations, reordered, rounded_twice, scans,
     special, sums, windows,
 };
-use crate::allowances::Allowances;
-use crate::execution::RunOptions;
 
 /// An array of an operand.
 pub(super) struct Arg<'a> {
@@ -189,7 +190,7 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty) else { return radii.clone() };
     let x = Numbers::of(tensor);
-    let ieee = number::has_infinities(ty);
+    let ieee = has_infinities(ty);
     let too_large = |part: f64| part.abs() >= format.max || part.is_nan() && !ieee;
     radii.mapped(x.len(), |i, r, limits| {
         let (re, im) = x.at(i);
@@ -208,7 +209,7 @@ fn half_an_ulp_more(tensor: &Tensor, radii: &Radii) -> Radii {
 /// off: it is at least one unit below the greatest number.
 fn overflowed(x: &Numbers, i: usize, r: f64, format: Format) -> Limits {
     let (least, v) = (format.max - format.ulp(format.max), x.re[i]);
-    if x.im.is_some() || r != 0.0 || !(number::has_infinities(x.ty) || format.saturates) {
+    if x.im.is_some() || r != 0.0 || !(has_infinities(x.ty) || format.saturates) {
         return Limits::NONE;
     }
     match v {

@@ -8,9 +8,9 @@
 //! **Invariant:** what is not needed counts as exact, and influences nothing that is.
 
 use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo_execution::allowances::Allowances;
 
 use super::devices;
-use crate::allowances::Allowances;
 
 /// Instructions by number.
 #[derive(Clone, Debug)]

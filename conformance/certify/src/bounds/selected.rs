@@ -10,10 +10,11 @@
 //!
 //! An extreme is besides between the extremes of the lower and of the higher ends of its elements' intervals.
 
+use hlo_execution::format::Format;
 use hlo_interp::Tensor;
 
 use super::Radii;
-use super::number::{Format, Numbers};
+use super::number::Numbers;
 use super::rank::{self, NAN, NEGATIVE_NAN, NEGATIVE_ZERO, POSITIVE_ZERO};
 use super::region::Choice;
 use super::rules::{Arg, Case, Mode};

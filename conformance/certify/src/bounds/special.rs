@@ -19,60 +19,14 @@ use std::sync::Arc;
 
 use hlo::attrs::FftType;
 use hlo::{AttrKey, ElementType, Opcode};
+use hlo_execution::format::{Format, has_infinities, power_of_two};
+use hlo_execution::special::Special;
 use hlo_interp::{Tensor, Value};
 
-use super::number::{Format, Numbers, has_infinities, power_of_two, tensor};
+use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Kind, kind, moves};
 use super::{Leaf, Radii, elementwise, linear, movement, sums};
-
-/// A set of an element's values that are no numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Special(u8);
-
-impl Special {
-    /// None.
-    pub const NONE: Special = Special(0);
-    /// Plus infinity.
-    pub const POSITIVE: Special = Special(1);
-    /// Minus infinity.
-    pub const NEGATIVE: Special = Special(2);
-    /// NaN.
-    pub const NAN: Special = Special(4);
-    /// Any of them; of complex numbers, in either part or both.
-    pub const ANY: Special = Special(7);
-
-    /// Both sets.
-    #[must_use]
-    pub fn or(self, other: Special) -> Special {
-        Special(self.0 | other.0)
-    }
-
-    /// Whether all of another set is in it.
-    pub fn has(self, other: Special) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// A number for each of them.
-    fn values(self) -> impl Iterator<Item = f64> {
-        let all = [
-            (Special::POSITIVE, f64::INFINITY),
-            (Special::NEGATIVE, f64::NEG_INFINITY),
-            (Special::NAN, f64::NAN),
-        ];
-        all.into_iter().filter(move |(s, _)| self.has(*s)).map(|(_, x)| x)
-    }
-
-    /// What a real number is, if it is not finite.
-    pub fn of(x: f64) -> Special {
-        match x {
-            x if x.is_nan() => Special::NAN,
-            f64::INFINITY => Special::POSITIVE,
-            f64::NEG_INFINITY => Special::NEGATIVE,
-            _ => Special::NONE,
-        }
-    }
-}
 
 /// Those of an array: element by element, or none.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -4,10 +4,11 @@
 //! not negative is no less than any of them, since rounding is monotone: `fl(a + b) >= a` where `b >= 0`.
 
 use hlo::Opcode;
+use hlo_execution::format::{Format, has_infinities};
 use hlo_interp::Tensor;
 
 use super::limits::Limits;
-use super::number::{self, Format, Numbers};
+use super::number::Numbers;
 use super::rules::{Case, Mode};
 use super::sums::{Manner, gamma};
 use super::{Radii, elementwise, relations};
@@ -110,7 +111,7 @@ fn limits(
         let most = acc.max.min(own.max);
         if sum.magnitude * (1.0 + relative) >= most && mode == Mode::Hard {
             // Partial sums of both signs may overflow to both infinities, and those of some types to a NaN.
-            if !sum.positive || !number::has_infinities(result.element_type()) {
+            if !sum.positive || !has_infinities(result.element_type()) {
                 return Limits::NONE;
             }
             high = f64::INFINITY;

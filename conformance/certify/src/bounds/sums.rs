@@ -7,13 +7,14 @@
 
 use hlo::attrs::Precision;
 use hlo::{AttrKey, ElementType, Opcode, Shape};
+use hlo_execution::format::{Format, rounded};
+use hlo_execution::special::Special;
 use hlo_interp::{Accumulate, Tensor, Value};
 use rayon::prelude::*;
 
-use super::number::{Format, Numbers, rounded, tensor};
+use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::special::Special;
 use super::{PARALLEL, Radii, Settings, extremes, movement, multiplied, products, reductions, sum_limits};
 
 /// Whether a fold is by an addition of floats.

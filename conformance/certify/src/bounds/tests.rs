@@ -12,8 +12,9 @@ mod reordered;
 mod scans;
 mod specials;
 
+use hlo_execution::run::Limits;
+
 use super::*;
-use crate::execution::Limits;
 use logits::some;
 
 fn parse_text(text: &str) -> (Option<Module>, hlo::Diagnostics) {

@@ -9,16 +9,16 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hlo::{ComputationId, InstrId, Module, Opcode};
+use hlo_execution::allowances::Allowances;
+use hlo_execution::format::Format;
 use hlo_interp::Value;
 use hlo_interp::observe::{Call, Flow, Observer, Site};
 use rustc_hash::FxHashMap;
 
 use super::devices::{self, Deposit};
 use super::flushed::{self, Flushing};
-use super::number::Format;
 use super::rules::{self, Arg, Case};
 use super::{At, Bounds, Leaf, Scope, Settings, Tree, Watching, exact_tree, undecided_tree, unknown_tree};
-use crate::allowances::Allowances;
 
 /// The way to the visitor, who sits in another thread.
 pub(super) struct Link(Mutex<Ends>);

@@ -47,12 +47,12 @@ use hlo_interp::{Devices, Observer};
 
 pub use form::Form;
 pub use frozen::{ConstantArguments, FrozenEngine};
-pub use hlo_certify::allowances::Allowances;
-pub use hlo_certify::execution::{
+pub use hlo_execution::allowances::Allowances;
+pub use hlo_execution::functions::{Functions, Library};
+pub use hlo_execution::run::{
     Compilation, Finished, Inputs, Limits, Outcome, RunOptions, array_name, flatten, named,
 };
-pub use hlo_certify::execution::{bytes_beside, distinct_bytes};
-pub use hlo_certify::functions::{Functions, Library};
+pub use hlo_execution::run::{bytes_beside, distinct_bytes};
 pub use interpreter::InterpreterEngine;
 pub use spec::cpu_options;
 pub use spec::{PLATFORMS, allowances, by_name, names_of, with_fallback, with_timeout};

@@ -14,7 +14,7 @@ use hlo::{
 };
 use rustc_hash::FxHashMap;
 
-use hlo_certify::element::Number;
+use hlo_execution::element::Number;
 
 /// A rewriting of one instruction: returns the replacement. `None`: it does not apply.
 pub(super) type Rewrite = fn(&mut Edit<'_>) -> Option<InstrId>;

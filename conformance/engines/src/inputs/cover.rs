@@ -10,8 +10,8 @@
 use hlo::{ElementType, Opcode};
 
 use super::fill::{Cover, Fill};
-use hlo_certify::bounds::Format;
-use hlo_certify::element::int_limits;
+use hlo_execution::element::int_limits;
+use hlo_execution::format::Format;
 
 /// The maximum of ranges and of numbers that are kept of those that uses require.
 const MAX_KEPT_RANGES: usize = 4;

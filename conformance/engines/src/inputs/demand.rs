@@ -18,7 +18,7 @@ use hlo::{
 };
 
 use super::fill::{Cover, Fill};
-use hlo_certify::element::int_limits;
+use hlo_execution::element::int_limits;
 
 /// The maximum of levels of calls through which demands propagate.
 const MAX_CALL_LEVELS: usize = 16;

@@ -9,7 +9,7 @@ use hlo_threads::parallel::pieces;
 use rayon::slice::ParallelSliceMut;
 
 use super::kind::{self, InputKind};
-use hlo_certify::element::{Number, int_limits};
+use hlo_execution::element::{Number, int_limits};
 
 /// A rule for the elements of one array.
 #[derive(Clone, PartialEq, Debug)]
@@ -351,7 +351,7 @@ fn identity<T: Number>(op: Opcode) -> T {
 
 fn extreme<T: Number>(largest: bool) -> T {
     let all =
-        (0..1u128 << T::TYPE.bits().min(8)).map(T::from_bits).filter(|x| !hlo_certify::element::is_nan(*x));
+        (0..1u128 << T::TYPE.bits().min(8)).map(T::from_bits).filter(|x| !hlo_execution::element::is_nan(*x));
     let key = |x: &T| x.parts().0.value();
     let found = if largest {
         all.max_by(|a, b| key(a).total_cmp(&key(b)))

@@ -11,8 +11,8 @@ use hlo::elided::splitmix64;
 use serde::{Deserialize, Serialize};
 
 use super::fill::int;
-use hlo_certify::bounds::Format;
-use hlo_certify::element::{Number, int_limits};
+use hlo_execution::element::{Number, int_limits};
+use hlo_execution::format::Format;
 
 /// The distribution of generated inputs where the program leaves it open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum, Serialize, Deserialize)]

@@ -17,8 +17,8 @@ use hlo_interp::Devices;
 use rustc_hash::FxHashSet;
 
 use crate::frontend::Program;
-use hlo_certify::element::int_limits;
-use hlo_certify::execution::{array_name, parameter_shapes};
+use hlo_execution::element::int_limits;
+use hlo_execution::run::{array_name, parameter_shapes};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::{self, read_beside};
 use hlo_system::memory_budget::{self, MemoryBudget};

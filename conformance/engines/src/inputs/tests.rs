@@ -96,7 +96,7 @@ fn numbers(computations: &str, body: &str, kind: InputKind) -> Vec<Vec<f64>> {
     assert!(!found.has_errors(), "{}", hlo::diag::render_all(&found, "m", &text, false));
     let plan = plan(&module, None).unwrap().of_kind(kind);
     let arrays = generate(&plan, 0, Devices::ONE, 1 << 30).unwrap().remove(0);
-    arrays.iter().map(hlo_certify::element::numbers).collect()
+    arrays.iter().map(hlo_execution::element::numbers).collect()
 }
 
 fn gentle(body: &str) -> Vec<Vec<f64>> {

@@ -171,7 +171,7 @@ fn one(leaf: &LeafPlan, key: u64, wild: bool) -> ArrayLiteral {
         return match out {
             Some(out) if (r >> 8).is_multiple_of(4) => {
                 let ty = shape.element_type;
-                let fits = hlo_certify::element::int_limits(ty).unwrap_or((0, 1));
+                let fits = hlo_execution::element::int_limits(ty).unwrap_or((0, 1));
                 let out = match out {
                     Fill::Int { low, high } => {
                         let low = low.clamp(fits.0, fits.1);

@@ -9,8 +9,8 @@ use hlo::{
     ArrayLiteral, ArrayShape, BufferOf, ElementType, Literal, Module, Shape, TypeClass, with_element_type,
 };
 
-use hlo_certify::element::Number;
 use hlo_engines::inputs::key;
+use hlo_execution::element::Number;
 
 /// The kind of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -234,7 +234,7 @@ fn bench<'a>(
             return Err(Failure::usage("--constant-args takes a program of one device"));
         }
         Some(constant) => {
-            let arguments = hlo_certify::execution::to_parameters(module, arrays.pop().unwrap_or_default())?;
+            let arguments = hlo_execution::run::to_parameters(module, arrays.pop().unwrap_or_default())?;
             let left;
             (frozen, left) = constant.freeze(module, arguments)?;
             arrays.push(left.iter().flat_map(hlo::Literal::arrays).cloned().collect());
@@ -348,10 +348,7 @@ fn time_interpreter(
     let mut arguments: Vec<Vec<Value>> = Vec::new();
     for arrays in arrays {
         arguments.push(
-            hlo_certify::execution::to_parameters(module, arrays)?
-                .into_iter()
-                .map(Value::from_literal)
-                .collect(),
+            hlo_execution::run::to_parameters(module, arrays)?.into_iter().map(Value::from_literal).collect(),
         );
     }
     let once = || interpreter.run_devices(devices, arguments.clone());

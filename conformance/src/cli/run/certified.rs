@@ -7,9 +7,9 @@ use hlo::{ArrayLiteral, Module};
 use serde::Serialize;
 
 use crate::cli::ui::Ui;
-use hlo_certify::verdict::{ArrayVerdict, Differing, Tally};
 use hlo_engines::engine::Allowances;
 use hlo_engines::engine::spec::{passes_of, stays_inside};
+use hlo_execution::verdict::{ArrayVerdict, Differing, Tally};
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::phase::{Phase, Phases};
 use hlo_system::process::quoted_word;

@@ -25,10 +25,10 @@ use super::infinities::{self, Form};
 use super::names::{DumpName, Stage};
 use super::noise::{self, Compared, Errors, Key, PERTURBED_RUNS, Values, tolerance};
 use hlo_certify::bounds::certify;
-use hlo_certify::element::numbers;
 use hlo_engines::engine::{self, Allowances, Inputs, Limits, Outcome, RunOptions};
 use hlo_engines::frontend;
 use hlo_engines::inputs::{self, InputKind};
+use hlo_execution::element::numbers;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::describe;
 

@@ -11,8 +11,8 @@ use hlo::{ArrayLiteral, Module};
 use super::dumps::finished;
 use super::noise::{self, Errors, PERTURBED_RUNS};
 use hlo_certify::bounds::certify;
-use hlo_certify::element::numbers;
 use hlo_engines::engine::{Allowances, Inputs, RunOptions};
+use hlo_execution::element::numbers;
 
 /// What a number is, as far as overflow goes; a set of these is a number of these bits.
 fn class(x: f64) -> u8 {

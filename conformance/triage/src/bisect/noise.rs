@@ -16,10 +16,10 @@ use hlo_interp::observe::{Flow, Observer, Site};
 use hlo_interp::{Device, Tensor, Value};
 use rustc_hash::FxHashMap;
 
-use hlo_certify::bounds::Format;
-use hlo_certify::element::{Number, numbers};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Inputs, Outcome, RunOptions};
+use hlo_execution::element::{Number, numbers};
+use hlo_execution::format::Format;
 
 /// The number of runs with errors.
 pub const PERTURBED_RUNS: u64 = 6;

@@ -14,7 +14,7 @@ use dashu_int::UBig;
 use dashu_int::ops::BitTest;
 use hlo::ElementType;
 
-use hlo_certify::element::Number;
+use hlo_execution::element::Number;
 
 pub use functions::{Functions, binary_opcodes, unary_opcodes};
 

@@ -25,8 +25,8 @@ use hlo_interp::device::host::NoHost;
 use rayon::prelude::*;
 
 use crate::exact::{self, Functions};
-use hlo_certify::element::{Number, Part};
 use hlo_engines::engine::{Engine, Executable, Inputs, InterpreterEngine, Outcome, RunOptions};
+use hlo_execution::element::{Number, Part};
 use hlo_system::exit::{Exit, Failure};
 
 /// The function that is checked.

@@ -3,7 +3,7 @@
 use hlo::elided::splitmix64;
 use hlo::{Bits, ElementType, with_element_type};
 
-use hlo_certify::element::Number;
+use hlo_execution::element::Number;
 
 /// Numbers around which functions change: zeros, ends of domains, thresholds of overflow and underflow in f32
 /// and f64, and multiples of pi/2 next to floats.

@@ -19,9 +19,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::differential::{self, Difference, Kind, Settings, Subject};
 use crate::replay::{How, Location, Replay, replay};
-use hlo_certify::verdict::Class;
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Engine, InterpreterEngine, Outcome, RunOptions};
+use hlo_execution::verdict::Class;
 use hlo_system::exit::Exit;
 use values::{At, Keeper, Survey, arrays};
 

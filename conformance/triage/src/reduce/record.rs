@@ -8,7 +8,7 @@ use hlo_interp::{Device, Devices, Interpreter, Options, Value};
 use rustc_hash::FxHashMap;
 
 use super::Candidate;
-use hlo_certify::execution::to_parameters;
+use hlo_execution::run::to_parameters;
 
 /// The maximum number of bytes alive in a run of the reference.
 pub(crate) const MEMORY_LIMIT_BYTES: u64 = 4 << 30;

@@ -13,9 +13,9 @@ use hlo_interp::{Devices, Interpreter, Value};
 use super::program::{all_instructions, finished};
 use super::search::Report;
 use super::*;
-use hlo_certify::execution::to_parameters;
 use hlo_engines::frontend::parse_text;
 use hlo_engines::inputs::{generate as made, plan};
+use hlo_execution::run::to_parameters;
 use hlo_generate::generate;
 
 /// A program with inputs of seed 1.

@@ -2,7 +2,7 @@
 
 use hlo::{ArrayLiteral, Bits, Buffer, BufferOf, ElementType, with_buffer, with_element_type};
 
-use hlo_certify::element::{Number, Part};
+use hlo_execution::element::{Number, Part};
 
 /// Calls `f` with the bits of each element.
 pub(crate) fn for_each_bits(buffer: &Buffer, f: &mut dyn FnMut(u128)) {

@@ -11,7 +11,7 @@ use super::watch::{Differs, Seen, is_promised};
 use super::{Divergence, How, Location, Replay, Stats};
 use crate::isolate::values::arrays;
 use hlo_certify::bounds::{At, Bounds, Certified, Known, Local, Scope, Tree, Visitor};
-use hlo_certify::verdict::{ArrayVerdict, Class, judge, same_bits};
+use hlo_execution::verdict::{ArrayVerdict, Class, judge, same_bits};
 
 /// A verdict over the arrays of a value: those that differ, by number; or that it has another shape.
 type Arrays = Result<Vec<(usize, ArrayVerdict)>, String>;

@@ -31,9 +31,9 @@ use rustc_hash::FxHashMap;
 
 use crate::differential::{Settings, Subject};
 use hlo_certify::bounds::{Local, Scope, certify};
-use hlo_certify::verdict::{ArrayVerdict, Class, same_bits};
 use hlo_engines::engine::interpreter::interpret;
 use hlo_engines::engine::{Allowances, Executable, Form, Outcome, not_observable};
+use hlo_execution::verdict::{ArrayVerdict, Class, same_bits};
 use judge::{Findings, Judge, without_bounds};
 use settled::settled;
 use store::{Frame, Store};

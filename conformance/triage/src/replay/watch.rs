@@ -225,7 +225,7 @@ impl Observer for Injector {
 fn same_value(a: &Value, b: &Value, nan_bits: bool) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
-            a.dims() == b.dims() && hlo_certify::verdict::same_buffers(a.buffer(), b.buffer(), nan_bits)
+            a.dims() == b.dims() && hlo_execution::verdict::same_buffers(a.buffer(), b.buffer(), nan_bits)
         }
         (Value::Tuple(a), Value::Tuple(b)) => {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_value(a, b, nan_bits))

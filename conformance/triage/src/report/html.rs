@@ -15,7 +15,7 @@ use super::graph::{NODE_HEIGHT, NODE_WIDTH, layout};
 use super::{count, grouped, text};
 use crate::isolate::{Isolation, Row, Status};
 use crate::replay::Divergence;
-use hlo_certify::verdict::{ArrayVerdict, Class};
+use hlo_execution::verdict::{ArrayVerdict, Class};
 
 /// A larger computation is drawn in part,
 const MAX_WHOLE_NODES: usize = 160;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::isolate::{Blame, Isolation, Row};
 use crate::replay::{Divergence, How, Location, Replay};
-use hlo_certify::verdict::{ArrayVerdict, Class, Differing, Tally};
+use hlo_execution::verdict::{ArrayVerdict, Class, Differing, Tally};
 
 /// An execution of an instruction.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -10,7 +10,7 @@ pub mod text;
 
 use hlo::ArrayLiteral;
 
-use hlo_certify::element::Number;
+use hlo_execution::element::Number;
 pub use hlo_system::quantity::{bytes, count, grouped, parse_bytes, time};
 
 /// An array of more elements than this is shortened.

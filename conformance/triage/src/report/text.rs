@@ -3,7 +3,7 @@
 use super::{count, grouped};
 use crate::isolate::{Blame, Isolation, Row, Status};
 use crate::replay::{Divergence, How};
-use hlo_certify::verdict::{ArrayVerdict, Class, Differing, Worst};
+use hlo_execution::verdict::{ArrayVerdict, Class, Differing, Worst};
 
 /// A class in capitals where it is bad.
 pub fn class(class: Class) -> &'static str {

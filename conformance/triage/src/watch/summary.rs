@@ -10,7 +10,7 @@ use hlo::elided::splitmix64;
 use hlo::{Buffer, ElementType};
 use serde::{Deserialize, Serialize};
 
-use hlo_certify::element::{Number, Part};
+use hlo_execution::element::{Number, Part};
 
 /// What is kept of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -83,10 +83,10 @@ fn less(a: Part, b: Part) -> bool {
 /// A part as elements of the type are printed; of a complex type as its real type's.
 fn text<T: Number>(part: Part) -> String {
     fn of<T: Number>(value: f64) -> String {
-        hlo_certify::element::text_of(T::from_f64(value))
+        hlo_execution::element::text_of(T::from_f64(value))
     }
     match part {
-        Part::Int(i) => hlo_certify::element::text_of(T::from_i128(i)),
+        Part::Int(i) => hlo_execution::element::text_of(T::from_i128(i)),
         Part::Float { value, .. } => hlo::with_element_type!(T::TYPE.real_part(), R => of::<R>(value)),
     }
 }

@@ -23,17 +23,17 @@ mod windows;
 use std::sync::Arc;
 
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
+use hlo_execution::allowances::Allowances;
+use hlo_execution::element::Number;
+use hlo_execution::functions::Functions;
+use hlo_execution::run::RunOptions;
+use hlo_execution::verdict::{error_of, same_buffers};
 use hlo_interp::{Accumulate, Tensor, Value};
 use rustc_hash::FxHashMap;
 
 use super::account::Account;
 use super::rules::{self, Arg, Case, Kind, kind};
 use super::{Bounds, Leaf, Settings, devices};
-use crate::allowances::Allowances;
-use crate::element::Number;
-use crate::execution::RunOptions;
-use crate::functions::Functions;
-use crate::verdict::{error_of, same_buffers};
 use program::Program;
 
 /// What the executions of a program's instructions may differ by.

@@ -5,15 +5,15 @@
 //! A convolution ([`super::windows`]) differs in which products it adds up.
 
 use hlo::{AttrKey, ElementType, InstrId, Instruction, Opcode};
+use hlo_execution::format::Format;
+use hlo_execution::verdict::same;
 use hlo_interp::{Tensor, Value};
 use rayon::prelude::*;
 
-use super::super::number::Format;
 use super::super::sums::gamma;
 use super::rows::concluded;
 use super::windows::Windows;
 use super::{Local, Worst};
-use crate::verdict::same;
 
 /// Results that a task takes.
 const TASK: usize = 1 << 10;

@@ -10,17 +10,17 @@
 use hlo::attrs::Direction;
 use hlo::{ConstantValue, ElementType, InstrId, Module, Opcode};
 use hlo_arithmetic::scalar::{Elementary, Float};
+use hlo_execution::format::Format;
+use hlo_execution::verdict::same;
 use hlo_interp::{Tensor, Value};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::super::Settings;
-use super::super::number::Format;
 use super::super::probe::Probe;
 use super::super::sums::gamma;
 use super::program::{Fold, Node, Program, Size, What};
 use super::{Worst, fold, products};
-use crate::verdict::same;
 
 /// Elements that are evaluated together, if a row has no more.
 const BLOCK: usize = 1 << 10;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use hlo_execution::run::Inputs;
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Interpreter, Options};
 
 use super::*;
 use crate::bounds::certify;
-use crate::execution::Inputs;
 
 fn parse_text(text: &str) -> (Option<Module>, hlo::Diagnostics) {
     let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());

@@ -1,6 +1,7 @@
 //! The second run of the reference, in which denormal numbers count as zeros.
 
 use super::*;
+use hlo_execution::format::power_of_two;
 
 /// The results of that run and their bounds. `None`: nothing is flushed in it.
 fn flushed(text: &str, inputs: &[&[f32]]) -> Option<Vec<(ArrayLiteral, Bounds)>> {
@@ -90,10 +91,10 @@ fn types_without_flushed_numbers_stay() {
 #[test]
 fn the_least_scale_becomes_nan_where_it_is_computed() {
     let text = "HloModule m\nENTRY e { x = f8e8m0fnu[2] parameter(0)\n y = f8e8m0fnu[2] multiply(x, x)\n z = f8e8m0fnu[2] copy(x)\n ROOT t = (f8e8m0fnu[2], f8e8m0fnu[2]) tuple(y, z) }";
-    let found = values(&flushed(text, &[&[number::power_of_two(-64) as f32, 2.0]]).unwrap());
+    let found = values(&flushed(text, &[&[power_of_two(-64) as f32, 2.0]]).unwrap());
     assert!(found[0].0[0].is_nan() && found[0].0[1] == 4.0, "{found:?}");
     assert_eq!(found[0].1[0], 0.0);
-    let least = number::power_of_two(-127) as f32;
+    let least = power_of_two(-127) as f32;
     let found = values(&flushed(text, &[&[least, 2.0]]).unwrap());
     assert_eq!(found[1].0, [f64::from(least), 2.0]);
 }

@@ -1,6 +1,7 @@
 //! Liberties of compilers that one instruction takes: what they allow, and what they do not.
 
 use super::*;
+use hlo_execution::format::power_of_two;
 
 fn with(name: &str) -> Allowances {
     Allowances::named(name).unwrap()
@@ -16,7 +17,7 @@ fn hard(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<f64> {
 /// `abs` and `copy` keep it, and a comparison sees 0 or 2^-127.
 #[test]
 fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
-    let two_to = |k: i32| number::power_of_two(k) as f32;
+    let two_to = |k: i32| power_of_two(k) as f32;
     let least = two_to(-127);
     let flush = with("flush-denormals");
     let of = |opcode: &str| {
@@ -322,7 +323,8 @@ ENTRY e { x = f32[64] parameter(0)
     assert_eq!(differ[..3], [true; 3]);
     // exp(89) is infinite, exp(-89) is not 0.
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n b = f32[1] parameter(1)\n e = f32[1] exponential(b)\n ROOT q = f32[1] divide(x, e) }";
-    let functions = Allowances { functions: crate::functions::Functions::XLA_CPU, ..with("reciprocals") };
+    let functions =
+        Allowances { functions: hlo_execution::functions::Functions::XLA_CPU, ..with("reciprocals") };
     assert!(
         certified(text, &[&[1e30], &[89.0]], functions)[0].1.soft.at(0) >= 1e30 * f64::from((-89f32).exp())
     );
@@ -340,10 +342,10 @@ fn an_extreme_of_complex_numbers_is_the_same_in_any_order() {
     let class = |re: f32, im: f32| {
         let buffer = hlo::Buffer::C64(vec![hlo::num_complex::Complex::new(re, im)]);
         let actual = ArrayLiteral::new(all[0].0.dims.clone(), buffer).unwrap();
-        crate::verdict::judge(&all[0].0, &actual, &all[0].1, false).unwrap().class()
+        hlo_execution::verdict::judge(&all[0].0, &actual, &all[0].1, false).unwrap().class()
     };
-    assert_eq!(class(1.0, f32::NAN), crate::verdict::Class::Explained);
-    assert_eq!(class(1.0, 3.0), crate::verdict::Class::Wrong);
+    assert_eq!(class(1.0, f32::NAN), hlo_execution::verdict::Class::Explained);
+    assert_eq!(class(1.0, 3.0), hlo_execution::verdict::Class::Wrong);
 }
 
 /// `x (b c)` instead of `(x b) c`, and the same with quotients, where `b` and `c` are constants.

@@ -1,9 +1,10 @@
 //! Intervals that are not symmetric, and relations between arrays: both that they are found and that they are not too narrow.
 
+use hlo_execution::element::Number;
+use hlo_execution::verdict::judge;
+
 use super::logits::{Form, inputs, logits};
 use super::*;
-use crate::element::Number;
-use crate::verdict::judge;
 
 /// 0, off by about 1.2e-7 times the factor, in each of three elements; then the lines of a program.
 fn wide(factor: f32, lines: &str) -> String {

@@ -419,7 +419,7 @@ fn an_altered_index_is_wrong_and_another_order_is_not() {
     let certified = certified(&text, &[&x], Allowances::LOOSE);
     let judged = |array: usize, actual: &ArrayLiteral| {
         let (expected, bounds) = &certified[array];
-        crate::verdict::judge(expected, actual, bounds, false).unwrap().tally
+        hlo_execution::verdict::judge(expected, actual, bounds, false).unwrap().tally
     };
     let (indices, _) = &certified[1];
     let hlo::Buffer::S32(v) = &*indices.buffer else { panic!("indices are s32") };

@@ -1,7 +1,8 @@
 //! Scans by any computation, orders by bits, and arguments of complex numbers.
 
+use hlo_execution::verdict::{Class, judge};
+
 use super::*;
-use crate::verdict::{Class, judge};
 
 /// The class of an array beside the reference's result number `k`.
 fn class(all: &[(ArrayLiteral, Bounds)], k: usize, actual: hlo::Buffer) -> Class {
@@ -78,7 +79,8 @@ fn arguments_of_complex_numbers_by_logarithms_have_absolute_errors() {
         let all = certified(text, &[&[y.0], &[y.1], &[x.0], &[x.1]], allowances);
         all[0].1.soft.at(0)
     };
-    let (strict, loose) = (crate::functions::Functions::TABLE, crate::functions::Functions::XLA_CPU);
+    let (strict, loose) =
+        (hlo_execution::functions::Functions::TABLE, hlo_execution::functions::Functions::XLA_CPU);
     // The argument of 1 + 1e-6 i is 1e-6, within 4 units of that, or of 1.
     assert!(of((1e-6, 0.0), (1.0, 0.0), strict) < 1e-12);
     let r = of((1e-6, 0.0), (1.0, 0.0), loose);

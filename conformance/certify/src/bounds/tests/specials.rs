@@ -1,8 +1,9 @@
 //! Infinities and NaNs that an order or a formula decides.
 
+use hlo_execution::special::Special;
+use hlo_execution::verdict::{Class, judge};
+
 use super::*;
-use crate::bounds::special::Special;
-use crate::verdict::{Class, judge};
 
 fn specials(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<Special> {
     let all = certified(text, inputs, allowances);

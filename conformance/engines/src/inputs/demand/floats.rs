@@ -23,7 +23,7 @@ impl Walk<'_> {
             if let Some(hlo::ConstantValue::Given(literal)) = c.attrs.constant_value() {
                 let array = literal.as_array()?;
                 return hlo::with_buffer!(&*array.buffer, v => match v.as_slice() {
-                    [x] => Some(hlo_certify::element::Number::parts(*x).0.value()),
+                    [x] => Some(hlo_execution::element::Number::parts(*x).0.value()),
                     _ => None,
                 });
             }
@@ -77,7 +77,7 @@ impl Walk<'_> {
                 let buffer = &*literal.as_array()?.buffer;
                 let mut all: Vec<f64> = hlo::with_buffer!(buffer, v => v
                     .iter()
-                    .map(|&x| hlo_certify::element::Number::parts(x).0.value())
+                    .map(|&x| hlo_execution::element::Number::parts(x).0.value())
                     .collect());
                 all.sort_by(f64::total_cmp);
                 all.dedup();

@@ -31,6 +31,7 @@ pub enum Part {
 
 impl Part {
     /// As a float; integers beyond 2^53 round.
+    #[inline]
     pub fn value(self) -> f64 {
         match self {
             Part::Int(i) => i as f64,
@@ -43,6 +44,7 @@ impl Part {
 pub type Parts = (Part, Option<Part>);
 
 /// Whether one of them is a NaN.
+#[inline]
 pub fn nan_among((re, im): Parts) -> bool {
     re.value().is_nan() || im.is_some_and(|im| im.value().is_nan())
 }
@@ -97,6 +99,7 @@ fn read_int(text: &str) -> Option<i128> {
 macro_rules! integers {
     ($($t:ty: |$x:ident| $wide:expr, |$w:ident| $wrap:expr, $low:expr, $high:expr;)*) => {$(
         impl Number for $t {
+            #[inline]
             fn parts(self) -> (Part, Option<Part>) {
                 let $x = self;
                 (Part::Int($wide), None)
@@ -113,13 +116,16 @@ macro_rules! integers {
                 let $w = read_int(text)?;
                 ($low..=$high).contains(&$w).then(|| $wrap)
             }
+            #[inline]
             fn from_f64(value: f64) -> Self {
                 let $w = (value as i128).clamp($low, $high);
                 $wrap
             }
+            #[inline]
             fn from_i128($w: i128) -> Self {
                 $wrap
             }
+            #[inline]
             fn from_parts(re: f64, _im: f64) -> Self {
                 Self::from_f64(re)
             }
@@ -142,6 +148,7 @@ macro_rules! small_integers {
 small_integers!(S1, S2, S4, U1, U2, U4);
 
 impl Number for bool {
+    #[inline]
     fn parts(self) -> (Part, Option<Part>) {
         (Part::Int(i128::from(self)), None)
     }
@@ -155,12 +162,15 @@ impl Number for bool {
             _ => None,
         }
     }
+    #[inline]
     fn from_f64(value: f64) -> Self {
         value != 0.0
     }
+    #[inline]
     fn from_i128(value: i128) -> Self {
         value != 0
     }
+    #[inline]
     fn from_parts(re: f64, _im: f64) -> Self {
         re != 0.0
     }
@@ -273,6 +283,7 @@ macro_rules! reals {
             }
         }
         impl Number for $t {
+            #[inline]
             fn parts(self) -> (Part, Option<Part>) {
                 (real_part(self), None)
             }
@@ -282,12 +293,15 @@ macro_rules! reals {
             fn read(text: &str) -> Option<Self> {
                 read_real(text)
             }
+            #[inline]
             fn from_f64($v: f64) -> Self {
                 $narrow
             }
+            #[inline]
             fn from_i128(value: i128) -> Self {
                 <Self as Number>::from_f64(value as f64)
             }
+            #[inline]
             fn from_parts(re: f64, _im: f64) -> Self {
                 <Self as Number>::from_f64(re)
             }
@@ -334,6 +348,7 @@ small_reals!(
 macro_rules! complexes {
     ($($t:ty),*) => {$(
         impl Number for Complex<$t> {
+            #[inline]
             fn parts(self) -> (Part, Option<Part>) {
                 (real_part(self.re), Some(real_part(self.im)))
             }
@@ -353,12 +368,15 @@ macro_rules! complexes {
                     None => Some(Complex::new(read_real(text)?, 0.0)),
                 }
             }
+            #[inline]
             fn from_f64(value: f64) -> Self {
                 Complex::new(value as $t, 0.0)
             }
+            #[inline]
             fn from_i128(value: i128) -> Self {
                 Complex::new(value as $t, 0.0)
             }
+            #[inline]
             fn from_parts(re: f64, im: f64) -> Self {
                 Complex::new(re as $t, im as $t)
             }

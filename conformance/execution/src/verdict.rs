@@ -8,8 +8,8 @@
 use hlo::{ArrayLiteral, Buffer};
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::{Bounds, Special};
 use crate::element::{Number, Part, index_of, is_nan, text_of};
+use crate::special::Special;
 
 /// The bound of an element's distance from the reference's, for each part of a complex one.
 pub trait Allowed {
@@ -25,24 +25,6 @@ pub trait Allowed {
     /// Whether a real number is within the limits of the element's value, which hold however decisions fall.
     fn admits(&self, _element: usize, _value: f64) -> bool {
         true
-    }
-}
-
-impl Allowed for Bounds {
-    fn soft(&self, element: usize) -> f64 {
-        self.soft.at(element)
-    }
-
-    fn hard(&self, element: usize) -> f64 {
-        self.hard.at(element)
-    }
-
-    fn special(&self, element: usize) -> Special {
-        self.specials.at(element)
-    }
-
-    fn admits(&self, element: usize, value: f64) -> bool {
-        self.hard.admits(element, value)
     }
 }
 
@@ -309,7 +291,7 @@ fn same_typed<T: Number>(expected: &[T], actual: &Buffer, nan_bits: bool) -> boo
 }
 
 /// Whether two elements have the same bits; NaNs are alike unless their bits are looked at.
-pub(crate) fn same<T: Number>(e: T, a: T, nan_bits: bool) -> bool {
+pub fn same<T: Number>(e: T, a: T, nan_bits: bool) -> bool {
     if e.bits() == a.bits() {
         return true;
     }
@@ -332,7 +314,8 @@ fn same_part(e: Part, a: Part) -> bool {
 
 /// The error of a part, and its distance in representable numbers; infinite and `None` where one is no
 /// number.
-pub(crate) fn error_of(e: Part, a: Part) -> (f64, Option<u64>) {
+#[inline]
+pub fn error_of(e: Part, a: Part) -> (f64, Option<u64>) {
     match (e, a) {
         (Part::Int(e), Part::Int(a)) => {
             let d = e.abs_diff(a);

@@ -1,0 +1,16 @@
+//! What is known of an execution: options, inputs, results, the liberties of who ran it, and verdicts over its
+//! elements.
+//!
+//! **Invariants:** whoever runs programs and whoever judges runs know only these types of each other; how bounds
+//! are found is not known here, only what they allow an element ([`verdict::Allowed`]).
+
+#![forbid(unsafe_code)]
+
+pub mod allowances;
+pub mod element;
+pub mod format;
+mod function_ulps;
+pub mod functions;
+pub mod run;
+pub mod special;
+pub mod verdict;
