@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::ui::Ui;
 use hlo_engines::engine;
+use hlo_exact::exhaustive::{self, Job, Wrong};
 use hlo_system::exit::{Exit, Failure};
-use hlo_triage::exhaustive::{self, Job, Wrong};
 
 /// Options of `hlo exhaustive`.
 #[derive(Args, Debug)]

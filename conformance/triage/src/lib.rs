@@ -11,8 +11,6 @@ pub mod case;
 pub mod check;
 pub mod compare;
 pub mod differential;
-pub mod exact;
-pub mod exhaustive;
 pub mod feeds;
 pub mod isolate;
 pub mod judge;

@@ -2,7 +2,7 @@
 //!
 //! In a program of elementwise operations and data movement every value is one rounding of a function of
 //! values before it. Where our result differs from a recorded one, each of those roundings in our run is
-//! evaluated again in arbitrary precision ([`crate::exact`]). **Invariant:** a difference is called proved
+//! evaluated again in arbitrary precision ([`hlo_exact`]). **Invariant:** a difference is called proved
 //! only if every elementary function, sum, product and quotient of the whole run was evaluated and is
 //! correctly rounded; operations that are exact in their type (comparisons, rounding to integers, data
 //! movement, integers, conversions) have one right answer and are tested exhaustively elsewhere.
@@ -16,11 +16,11 @@ use hlo_interp::observe::{Flow, Observer, Site};
 use rustc_hash::FxHashMap;
 
 use crate::case::Case;
-use crate::exact::Functions;
-use crate::exhaustive::{expected, has_reference};
 use hlo_engines::engine::{Engine, Inputs, InterpreterEngine, RunOptions};
 use hlo_engines::frontend::load;
 use hlo_engines::inputs;
+use hlo_exact::Functions;
+use hlo_exact::exhaustive::{expected, has_reference, real_value};
 use hlo_execution::element::Part;
 use hlo_system::exit::{Exit, Failure};
 
@@ -236,6 +236,6 @@ fn same(ty: ElementType, a: u128, b: u128) -> bool {
         let mask = (1u128 << part.bits()) - 1;
         return same(part, a & mask, b & mask) && same(part, a >> part.bits(), b >> part.bits());
     }
-    let nan = |x| crate::exhaustive::real_value(ty, x).is_nan();
+    let nan = |x| real_value(ty, x).is_nan();
     a == b || nan(a) && nan(b)
 }

@@ -1,11 +1,14 @@
-//! Elementary functions in arbitrary precision: what the interpreter's results are checked against.
+//! Elementary functions in arbitrary precision, and those of engines checked against them ([`exhaustive`]).
 //!
 //! The arithmetic is dashu-float's, which shares no code with the interpreter's (CORE-MATH, and double-double
 //! arithmetic of our own). **Invariant:** a [`Real`] is the mathematical result: its digits are truncated,
 //! and whether something was cut off is known, so rounding it into any element type is one rounding and no
 //! guess.
 
+#![forbid(unsafe_code)]
+
 pub mod complex;
+pub mod exhaustive;
 mod functions;
 
 use dashu_float::round::mode::{HalfEven, Zero};

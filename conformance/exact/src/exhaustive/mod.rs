@@ -1,7 +1,7 @@
 //! Elementwise functions of an engine against arbitrary precision, on all operands of a type or on points
 //! that hurt.
 //!
-//! **Invariants:** an expected value is one rounding of the mathematical result ([`crate::exact`]); where a
+//! **Invariants:** an expected value is one rounding of the mathematical result ([`crate::Real`]); where a
 //! shortcut finds it, the shortcut proves that no other value is possible. Points depend on the seed and
 //! their number, so shards of a job add up to the whole, and a finding can be repeated.
 //!
@@ -24,7 +24,7 @@ use hlo::{
 use hlo_interp::device::host::NoHost;
 use rayon::prelude::*;
 
-use crate::exact::{self, Functions};
+use crate::{Functions, binary_opcodes, complex, unary_opcodes};
 use hlo_engines::engine::{Engine, Executable, Inputs, InterpreterEngine, Outcome, RunOptions};
 use hlo_execution::element::{Number, Part};
 use hlo_system::exit::{Exit, Failure};
@@ -81,10 +81,9 @@ pub struct Report {
 /// Whether there is a reference for a function of a type.
 pub fn has_reference(opcode: Opcode, ty: ElementType) -> bool {
     if ty.is_complex() {
-        return exact::complex::unary_opcodes().contains(&opcode)
-            || exact::complex::binary_opcodes().contains(&opcode);
+        return complex::unary_opcodes().contains(&opcode) || complex::binary_opcodes().contains(&opcode);
     }
-    ty.is_float() && (exact::unary_opcodes().contains(&opcode) || exact::binary_opcodes().contains(&opcode))
+    ty.is_float() && (unary_opcodes().contains(&opcode) || binary_opcodes().contains(&opcode))
 }
 
 /// The error that the table of opcodes allows an engine other than the interpreter, in units in the last
@@ -98,7 +97,7 @@ pub fn bound(opcode: Opcode, ty: ElementType) -> u64 {
 }
 
 fn operands(opcode: Opcode) -> usize {
-    if exact::binary_opcodes().contains(&opcode) { 2 } else { 1 }
+    if binary_opcodes().contains(&opcode) { 2 } else { 1 }
 }
 
 impl Job {
@@ -409,7 +408,7 @@ mod tests {
     fn compiled_functions_are_within_their_bounds() {
         let engine = hlo_engines::engine::by_name("cpu").unwrap();
         let mut wrong = Vec::new();
-        for &opcode in exact::unary_opcodes() {
+        for &opcode in unary_opcodes() {
             for ty in [ElementType::F32, ElementType::BF16] {
                 let (stride, max_ulp) =
                     (if ty == ElementType::F32 { 1_048_573 } else { 97 }, bound(opcode, ty));

@@ -5,8 +5,8 @@
 use dashu_base::Sign;
 use hlo::Opcode;
 
-use super::functions::big;
-use super::{Big, Functions, Real};
+use crate::functions::big;
+use crate::{Big, Functions, Real};
 
 /// Digits of the arithmetic; cancellation may take half of them.
 const WORKING_DIGITS: usize = 900;

@@ -7,7 +7,7 @@ use dashu_float::{ConstCache, FpResult};
 use dashu_int::IBig;
 use hlo::Opcode;
 
-use super::{Big, Real};
+use crate::{Big, Real};
 
 /// Digits of a truncated result: more than rounding to odd in f64 needs.
 const RESULT_DIGITS: usize = 80;
@@ -56,7 +56,7 @@ pub fn binary_opcodes() -> &'static [Opcode] {
 /// Evaluates functions; holds constants that many evaluations share.
 #[derive(Debug)]
 pub struct Functions {
-    pub(super) cache: ConstCache,
+    pub(crate) cache: ConstCache,
 }
 
 impl Default for Functions {
@@ -111,7 +111,7 @@ fn within(x: f64) -> Real {
 }
 
 /// A finite float as a number.
-pub(super) fn big(x: f64) -> Big {
+pub(crate) fn big(x: f64) -> Big {
     Big::try_from(x).unwrap_or(Big::ZERO)
 }
 
