@@ -1,5 +1,5 @@
-//! Time for a generated program: to make it with its inputs, to verify it, to run it. Figures that were measured stand in
-//! `docs/benchmarks.md`.
+//! Time for a generated program: to make it with its inputs, to verify it, to run it. Figures that were
+//! measured stand in `docs/benchmarks.md`.
 //!
 //! `cargo bench -p hlo-conformance --bench generate`
 

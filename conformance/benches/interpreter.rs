@@ -1,5 +1,5 @@
-//! Time to interpret the programs of `../shared/bench`, and a 128x128x128 product. Exact sums, generated inputs; making
-//! the inputs is not timed. Figures that were measured stand in `docs/benchmarks.md`.
+//! Time to interpret the programs of `../shared/bench`, and a 128x128x128 product. Exact sums, generated
+//! inputs; making the inputs is not timed. Figures that were measured stand in `docs/benchmarks.md`.
 //!
 //! `cargo bench -p hlo-conformance --bench interpreter [-- NAME]`
 

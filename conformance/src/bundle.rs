@@ -1,6 +1,8 @@
 //! A report of a program: a folder with all that it takes to rerun it, in these tools and in XLA's.
 //!
-//! The folder of a finding ([`hlo_triage::artifact`]), which `hlo run`, `isolate`, `bisect` and `reduce` accept, with `snapshot.pb` (an `HloSnapshot` for XLA's `run_hlo_module`), `environment.json`, `isolate.html` and `reduced/` where something fails, and `README.txt`.
+//! The folder of a finding ([`hlo_triage::artifact`]), which `hlo run`, `isolate`, `bisect` and `reduce`
+//! accept, with `snapshot.pb` (an `HloSnapshot` for XLA's `run_hlo_module`), `environment.json`,
+//! `isolate.html` and `reduced/` where something fails, and `README.txt`.
 //!
 //! **Invariants:** the folder is complete or absent: it is written under a temporary name and renamed. One
 //! that is there is replaced, at once, only if it is a report.

@@ -17,6 +17,8 @@ pub mod mlir_tests;
 pub mod run_hlo_module;
 pub mod viz;
 
-/// Keeps freed memory for later allocations: glibc's allocator returns large blocks at once, so that fresh pages would take up to half of the time of a decomposition or a large instruction. And counts what is alive: where memory ends, the process ends with an exit code ([`hlo_system::memory_budget`]).
+/// Keeps freed memory for later allocations: glibc's allocator returns large blocks at once, so that fresh
+/// pages would take up to half of the time of a decomposition or a large instruction. And counts what is
+/// alive: where memory ends, the process ends with an exit code ([`hlo_system::memory_budget`]).
 #[global_allocator]
 static ALLOCATOR: hlo_codegen::runtime::heap::Heap = hlo_codegen::runtime::heap::Heap;

@@ -1,6 +1,9 @@
-//! Attacks on the program from outside: mutants of programs, hostile files, peers, signals and limits, each against the commands of `hlo` in a process of its own.
+//! Attacks on the program from outside: mutants of programs, hostile files, peers, signals and limits, each
+//! against the commands of `hlo` in a process of its own.
 //!
-//! **Invariant:** attack number I of a seed depends on the seed, I and the list of programs alone. Violations: exit code 70 or an undocumented one, death by a signal, the text of a panic, more memory than the limit and 256 MiB, no end within the deadline, and a compiled result that is wrong by the interpreter.
+//! **Invariant:** attack number I of a seed depends on the seed, I and the list of programs alone.
+//! Violations: exit code 70 or an undocumented one, death by a signal, the text of a panic, more memory than
+//! the limit and 256 MiB, no end within the deadline, and a compiled result that is wrong by the interpreter.
 
 #![forbid(unsafe_code)]
 

@@ -23,7 +23,8 @@ pub struct Allowances {
     pub reorder_regions: bool,
     /// Calls to LAPACK may be to another implementation of it than the reference's.
     pub decompositions: bool,
-    /// A quotient whose divisor is a constant or repeats numbers (broadcasts) may be a product with the reciprocal: `x * (1 / c)`, rounded twice.
+    /// A quotient whose divisor is a constant or repeats numbers (broadcasts) may be a product with the
+    /// reciprocal: `x * (1 / c)`, rounded twice.
     #[serde(default)]
     pub reciprocals: bool,
     /// A sum of one term may be the term, not added to zero: a result of +0 may be -0.

@@ -28,8 +28,9 @@ pub(crate) struct Options {
     /// The program, or the folder of a finding; `-` is standard input
     #[arg(value_name = "MODULE", required_unless_present = "dumps", conflicts_with = "dumps")]
     module: Option<String>,
-    /// Passes in order: names as of `hlo opt --list-passes`, `default`, `cpu:O0` to `cpu:O3`, `faulty:NAME`, `variant:NAME`; NAME=N applies it N times at
-    /// most [default: those of the engine of a finding, else `default`]
+    /// Passes in order: names as of `hlo opt --list-passes`, `default`, `cpu:O0` to `cpu:O3`, `faulty:NAME`,
+    /// `variant:NAME`; NAME=N applies it N times at most [default: those of the engine of a finding, else
+    /// `default`]
     #[arg(long, value_name = "P,Q")]
     passes: Option<String>,
     /// The engine whose passes they are, if not those of --passes
@@ -49,7 +50,8 @@ pub(crate) struct Options {
     seed: Option<u64>,
     #[command(flatten)]
     judging: JudgingOptions,
-    /// Kind of made inputs (docs/inputs.md) [default: gentle, then large, special and extreme while they show nothing]
+    /// Kind of made inputs (docs/inputs.md) [default: gentle, then large, special and extreme while they show
+    /// nothing]
     #[arg(long, value_enum, value_name = "KIND", conflicts_with = "inputs")]
     input_kind: Option<InputKind>,
     /// How sums of floats round

@@ -34,7 +34,8 @@ pub(crate) struct Options {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
-    /// Compile the programs of whole folders into the folder that `--cache` names, for `--platform cuda` on another machine
+    /// Compile the programs of whole folders into the folder that `--cache` names, for `--platform cuda` on
+    /// another machine
     #[arg(long, requires = "target", conflicts_with = "output")]
     into_cache: bool,
     /// Where the compiled program goes; beside the program if not given
@@ -43,7 +44,8 @@ pub(crate) struct Options {
     /// How much to optimize
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     opt_level: u8,
-    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`. Of objects the one of the fewest features unless said otherwise; of other programs `native`
+    /// The processor: `native`, or on x86-64 `x86-64-v3`, `x86-64-v4`. Of objects the one of the fewest
+    /// features unless said otherwise; of other programs `native`
     #[arg(long, value_name = "CPU")]
     target_cpu: Option<String>,
     /// A GPU instead of the processor: `sm_75`, `sm_80`, `sm_90`, `sm_100`, `sm_120`

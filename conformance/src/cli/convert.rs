@@ -34,7 +34,8 @@ pub(crate) struct Options {
     /// The format, if the name of the output does not say it
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<Format>,
-    /// Bytecode for readers of this version of StableHLO and newer ones, 0.9.0 to 1.20.0; the newest if not given
+    /// Bytecode for readers of this version of StableHLO and newer ones, 0.9.0 to 1.20.0; the newest if not
+    /// given
     #[arg(long, value_name = "X.Y.Z", value_parser = target_version)]
     target_version: Option<Version>,
     /// Arguments of a snapshot: arrays arg0, arg1, ... (dK.arg0 of partition K)

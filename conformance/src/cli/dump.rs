@@ -11,7 +11,8 @@ use hlo_system::exit::Failure;
 /// XLA's dump flags. Each switch takes `=true` and `=false` too, as XLA's do.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DumpOptions {
-    /// Write what XLA dumps, with its file names: the program before and after optimization, buffers, LLVM code
+    /// Write what XLA dumps, with its file names: the program before and after optimization, buffers, LLVM
+    /// code
     #[arg(id = "xla_dump_to", long = "xla_dump_to", value_name = "DIR", hide_short_help = true)]
     to: Option<PathBuf>,
     /// Dump HLO text, which is the default

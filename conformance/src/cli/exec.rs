@@ -51,7 +51,8 @@ pub(crate) struct Options {
     #[cfg(feature = "cuda")]
     #[arg(long, value_name = "HOW", default_value = "explicit")]
     cuda_graphs: hlo_gpu::cuda::Graphs,
-    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does: LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; may be given again
+    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does:
+    /// LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; may be given again
     #[arg(long, value_name = "LIBRARY")]
     load: Vec<Loading>,
     /// Say at the end what the runtime did and holds

@@ -45,7 +45,8 @@ pub(crate) struct Options {
     /// Where all operands are tried: only every Nth of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     stride: u64,
-    /// Accept results that are off by this many units in the last place [default: 0 for the interpreter, otherwise what the table of opcodes says]
+    /// Accept results that are off by this many units in the last place [default: 0 for the interpreter,
+    /// otherwise what the table of opcodes says]
     #[arg(long, value_name = "N")]
     max_ulp: Option<u64>,
     /// What is checked

@@ -11,10 +11,12 @@ use hlo_triage::policy::{MostUndecided, Policy};
 /// Options of judging.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct JudgingOptions {
-    /// Liberties besides those that the engine declares: contraction, ... (docs/harness.md), all; after `none`, only these
+    /// Liberties besides those that the engine declares: contraction, ... (docs/harness.md), all; after
+    /// `none`, only these
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide_short_help = true)]
     allow: Vec<String>,
-    /// Whose elementary functions the engine has: xla-cpu, xla-gpu, iree, pytorch, any; `table`: those of strict numerics
+    /// Whose elementary functions the engine has: xla-cpu, xla-gpu, iree, pytorch, any; `table`: those of
+    /// strict numerics
     #[arg(long, value_name = "NAME", value_delimiter = ',', hide_short_help = true)]
     functions: Vec<String>,
     /// How many ulp a function may be off, such as tanh=5

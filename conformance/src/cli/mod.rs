@@ -96,7 +96,8 @@ struct Global {
     /// Threads of one program's run, at most 1,024; 0 is all
     #[arg(long, global = true, default_value_t = 0, value_name = "N", hide_default_value = true, value_parser = values::threads)]
     threads: usize,
-    /// The most of x86-64's instruction sets that compiled programs use: AVX2, AVX512, AVX512_VNNI, AVX512_BF16
+    /// The most of x86-64's instruction sets that compiled programs use: AVX2, AVX512, AVX512_VNNI,
+    /// AVX512_BF16
     #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "ISA", value_parser = values::isa, hide_short_help = true)]
     cpu_max_isa: Option<Isa>,
@@ -107,7 +108,8 @@ struct Global {
     /// Keep compiled programs in a folder, and take them from there
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     cache: Option<std::path::PathBuf>,
-    /// Compile and run as if arrays were N times as large where that decides how, so that small programs go the ways of large ones
+    /// Compile and run as if arrays were N times as large where that decides how, so that small programs go
+    /// the ways of large ones
     #[cfg(feature = "llvm")]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     cpu_size_divisor: Option<u32>,
@@ -182,7 +184,8 @@ enum Command {
     Explain(explain::Options),
     /// Completions for a shell
     Completions(completions::Options),
-    /// Attack this program: mutants of programs, hostile files, peers, signals and limits, against its commands
+    /// Attack this program: mutants of programs, hostile files, peers, signals and limits, against its
+    /// commands
     #[command(hide = true)]
     Attack(attack::Options),
 }
@@ -260,7 +263,8 @@ pub(crate) struct ReadOptions {
 /// `--no-verify`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct RiskOptions {
-    /// Take a program that does not verify, at one's own risk: it is not compiled, and exit code 4 says that it stopped for what is wrong with it
+    /// Take a program that does not verify, at one's own risk: it is not compiled, and exit code 4 says that
+    /// it stopped for what is wrong with it
     #[arg(long = "no-verify", id = "unverified", hide_short_help = true)]
     unverified: bool,
 }
@@ -284,10 +288,12 @@ impl ReadOptions {
 /// What custom calls give that nobody here knows.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CustomCallOptions {
-    /// What calls of a custom_call_target give: NAME=identity, NAME=zeros, NAME=FILE.npz (out0, out1, ...); may be given again
+    /// What calls of a custom_call_target give: NAME=identity, NAME=zeros, NAME=FILE.npz (out0, out1, ...);
+    /// may be given again
     #[arg(long, value_name = "NAME=WHAT", hide_short_help = true)]
     custom_call: Vec<Substitution>,
-    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does: LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; may be given again
+    /// A shared library with handlers of custom calls (XLA's FFI), which runs as this program does:
+    /// LIBRARY.so, or LIBRARY.so:TARGET=SYMBOL,...; may be given again
     #[arg(long, value_name = "LIBRARY", hide_short_help = true)]
     load: Vec<Loading>,
 }
@@ -456,7 +462,8 @@ pub(crate) fn warn<'a>(file: &str, text: &str, warnings: impl IntoIterator<Item 
     }
 }
 
-/// The devices that a program runs on, and says what was inferred. Errors: wrong usage, if the program names devices that these are not.
+/// The devices that a program runs on, and says what was inferred. Errors: wrong usage, if the program names
+/// devices that these are not.
 pub(crate) fn devices(
     ui: &Ui,
     module: &Module,

@@ -1,6 +1,9 @@
 //! What commands print, and how.
 //!
-//! **Invariants:** standard output has results, standard error has progress and errors; colour and progress appear only on a terminal, and not under `NO_COLOR`; a reader that closes the pipe early ends output quietly. Other failures of standard output are one error at the end ([`finish`]): all commands print through here.
+//! **Invariants:** standard output has results, standard error has progress and errors; colour and progress
+//! appear only on a terminal, and not under `NO_COLOR`; a reader that closes the pipe early ends output
+//! quietly. Other failures of standard output are one error at the end ([`finish`]): all commands print
+//! through here.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};

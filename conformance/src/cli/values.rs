@@ -1,7 +1,7 @@
 //! Numbers on the command line: what they may be, once for all commands.
 //!
-//! **Invariant:** what is accepted here asks for nothing that a machine cannot give: no more threads than [`MAX_THREADS`], no wait
-//! longer than [`MAX_DURATION`], no bound that is infinite, negative or no number.
+//! **Invariant:** what is accepted here asks for nothing that a machine cannot give: no more threads than
+//! [`MAX_THREADS`], no wait longer than [`MAX_DURATION`], no bound that is infinite, negative or no number.
 
 use std::time::Duration;
 

@@ -40,7 +40,8 @@ pub(crate) struct Options {
     /// Run the program, and show the time of each instruction; in the interpreter memory over time, too
     #[arg(long)]
     profile: bool,
-    /// Where it runs: `interpreter`, or `cpu` (`cpu:O3`, `cpu:scalar`), of which the picture is that of the compiled program
+    /// Where it runs: `interpreter`, or `cpu` (`cpu:O3`, `cpu:scalar`), of which the picture is that of the
+    /// compiled program
     #[arg(long, value_name = "ENGINE", default_value = "interpreter", requires = "profile")]
     platform: String,
     /// Inputs of that run: arrays arg0, ...; made if not given

@@ -1,7 +1,7 @@
 //! Lines for people who wait: what a command is doing, once it has taken longer than [`FIRST_NOTICE_AFTER`].
 //!
-//! **Invariant:** lines go to standard error, at doubling intervals, so that a log of an hour holds a dozen of them; nothing is written
-//! when quiet, nor after the work has ended.
+//! **Invariant:** lines go to standard error, at doubling intervals, so that a log of an hour holds a dozen
+//! of them; nothing is written when quiet, nor after the work has ended.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

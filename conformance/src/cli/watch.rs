@@ -29,7 +29,8 @@ pub(crate) struct WatchOptions {
     /// Larger arrays get a summary only
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_bytes, requires = "trace")]
     trace_limit: u64,
-    /// Give an instruction's value instead of the result: NAME, COMPUTATION.NAME, either with #N for execution N from 0
+    /// Give an instruction's value instead of the result: NAME, COMPUTATION.NAME, either with #N for
+    /// execution N from 0
     #[arg(long, value_name = "NAME", conflicts_with_all = ["expected", "reference_platform", "iterations"])]
     stop_at: Option<String>,
     /// Count and time every opcode, instead of comparing results

@@ -1,6 +1,9 @@
 //! Which pairs of opcode and element type are legal HLO, which the verifier accepts, and which tests run.
 //!
-//! **Invariants:** what is legal is data (`coverage/legal.txt`), written from XLA's sources and the StableHLO specification, never derived from the code that it is compared with. A pair counts as interpreted only if a passing filetest executed such an instruction on an element and compared results with values of another origin (`// origin:`). Recorded cases do not count: they compare whole programs, some to a tolerance.
+//! **Invariants:** what is legal is data (`coverage/legal.txt`), written from XLA's sources and the StableHLO
+//! specification, never derived from the code that it is compared with. A pair counts as interpreted only if
+//! a passing filetest executed such an instruction on an element and compared results with values of another
+//! origin (`// origin:`). Recorded cases do not count: they compare whole programs, some to a tolerance.
 
 mod executed;
 mod probe;

@@ -9,23 +9,27 @@
 //! // run: e([-0, inf]) == [-0, inf]
 //! ```
 //!
-//! A file may hold several programs, separated by lines that begin with `// ====`. Each says with `// test:` what it is:
-//! - `interpret`: it verifies, and each `// run: e(ARGUMENTS) == RESULTS` holds to the bit (NaN equals NaN), or each `// run:
-//!   e(ARGUMENTS) fails[CODE]: TEXT` fails so. `~ulp(n)` after the results allows that distance, where an opcode of the program
-//!   allows it too; how values are written: [`value`]. On several devices (`// replicas: N`, `// partitions: N`, or what the module
-//!   says) `|` separates what belongs to each of them, and what is without it belongs to all: `e([1] | [2]) == [3]`. `// infeed:
-//!   VALUES` is what the program is fed and `// outfeed: VALUES` what must come out of it, in order; with `[C]` after the word over
-//!   channel C. `// repeat: N` does each run that many times. `// accumulate: region`, `// fuel: N`, `// memory: SIZE` and `//
-//!   nan-bits: true` apply to all runs.
-//!   `// origin: numpy, hand` says where the expected values come from (see [`Origin`]), for this program and those after it in
-//!   the file; [`crate::coverage`] counts no run without it.
-//! - `verify`: it is rejected with exactly the errors that `// error[CODE]: TEXT` at the ends of the lines announce (or, in a line
-//!   of its own, `// error[CODE] anywhere: TEXT`); with none announced, it is accepted.
-//! - `print`: it prints as the sections `// ---- STYLE` at its end say (`source`, `default`, `short`, `canonical`).
-//!   `HLO_BLESS=1` rewrites these sections.
+//! A file may hold several programs, separated by lines that begin with `// ====`. Each says with `// test:`
+//! what it is:
+//! - `interpret`: it verifies, and each `// run: e(ARGUMENTS) == RESULTS` holds to the bit (NaN equals NaN),
+//!   or each `// run: e(ARGUMENTS) fails[CODE]: TEXT` fails so. `~ulp(n)` after the results allows that
+//!   distance, where an opcode of the program allows it too; how values are written: [`value`]. On several
+//!   devices (`// replicas: N`, `// partitions: N`, or what the module says) `|` separates what belongs to
+//!   each of them, and what is without it belongs to all: `e([1] | [2]) == [3]`. `// infeed: VALUES` is what
+//!   the program is fed and `// outfeed: VALUES` what must come out of it, in order; with `[C]` after the
+//!   word over channel C. `// repeat: N` does each run that many times. `// accumulate: region`,
+//!   `// fuel: N`, `// memory: SIZE` and `// nan-bits: true` apply to all runs.
+//!   `// origin: numpy, hand` says where the expected values come from (see [`Origin`]), for this program and
+//!   those after it in the file; [`crate::coverage`] counts no run without it.
+//! - `verify`: it is rejected with exactly the errors that `// error[CODE]: TEXT` at the ends of the lines
+//!   announce (or, in a line of its own, `// error[CODE] anywhere: TEXT`); with none announced, it is
+//!   accepted.
+//! - `print`: it prints as the sections `// ---- STYLE` at its end say (`source`, `default`, `short`,
+//!   `canonical`). `HLO_BLESS=1` rewrites these sections.
 //!
-//! **Invariants:** a comment that looks like a directive and is none is an error, and so is a program without a test or a test
-//! without an expectation; every program that parses must print to text that reads back to an equal module.
+//! **Invariants:** a comment that looks like a directive and is none is an error, and so is a program without
+//! a test or a test without an expectation; every program that parses must print to text that reads back to
+//! an equal module.
 
 mod directive;
 mod host;

@@ -1,4 +1,7 @@
-//! Values in filetests: `1.5`, `[1, nan]`, `[[1], [2]]`, `(1, -2)` for complex numbers, `fill(x)` for an array of equal elements, `iota(start, step)`; and for tables `patterns(START)`, the elements whose bits are START, START + 1, ..., and `raw(HEX)`, the bits of all elements in digits. Of results also `digest(HEX ...)`: see [`digests`].
+//! Values in filetests: `1.5`, `[1, nan]`, `[[1], [2]]`, `(1, -2)` for complex numbers, `fill(x)` for an
+//! array of equal elements, `iota(start, step)`; and for tables `patterns(START)`, the elements whose bits
+//! are START, START + 1, ..., and `raw(HEX)`, the bits of all elements in digits. Of results also
+//! `digest(HEX ...)`: see [`digests`].
 
 use hlo::{ArrayLiteral, ArrayShape, Bits, Buffer, ElementType};
 

@@ -1,6 +1,9 @@
 //! Folders of programs: recorded cases, files, and what compilers dump.
 //!
-//! A file is told by its content ([`kind`]). Of a compiler's dumps of one module ([`DumpName`]) the one before optimizations is the program, the ones after are other forms of it, which must compute the same, and those after passes are forms that are checked and not run. Several modules in one file are a program each. All other files are listed ([`Folder::others`]).
+//! A file is told by its content ([`kind`]). Of a compiler's dumps of one module ([`DumpName`]) the one
+//! before optimizations is the program, the ones after are other forms of it, which must compute the same,
+//! and those after passes are forms that are checked and not run. Several modules in one file are a program
+//! each. All other files are listed ([`Folder::others`]).
 
 pub mod kind;
 mod run;

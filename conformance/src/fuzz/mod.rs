@@ -1,6 +1,8 @@
 //! The bug hunter: programs, one after the other, on a reference and on engines.
 //!
-//! **Invariants:** program `i` of a seed depends on the seed, `i` and the size alone: shards need no coordination, their statistics add up, and a finding is repeated by its number. Every program runs guarded: a panic of an engine is a finding, and so is a program that does not end.
+//! **Invariants:** program `i` of a seed depends on the seed, `i` and the size alone: shards need no
+//! coordination, their statistics add up, and a finding is repeated by its number. Every program runs
+//! guarded: a panic of an engine is a finding, and so is a program that does not end.
 
 pub mod acceptance;
 mod clock;
@@ -68,7 +70,9 @@ pub enum Event<'e> {
     Checkpoint(&'e Progress),
     /// A failure with a signature that is new.
     Found(&'e Finding),
-    /// A program that did not end in time on an engine of this process. Its thread is lost: the receiver ends the process. The finding names the engine in a process of its own (`child:ENGINE`), which can be ended.
+    /// A program that did not end in time on an engine of this process. Its thread is lost: the receiver ends
+    /// the process. The finding names the engine in a process of its own (`child:ENGINE`), which can be
+    /// ended.
     Stuck(&'e Finding, &'e Progress),
 }
 

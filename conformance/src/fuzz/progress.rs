@@ -1,7 +1,7 @@
 //! How far a hunt is, so that one that was ended goes on.
 //!
-//! **Invariant:** what is counted are exactly the programs that are done: those that were in hand when the process was killed are run again, with the
-//! same result, because a program depends on its number alone.
+//! **Invariant:** what is counted are exactly the programs that are done: those that were in hand when the
+//! process was killed are run again, with the same result, because a program depends on its number alone.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,7 +1,9 @@
 //! Bytes of values that are alive after each instruction of the entry computation, when instructions run in
 //! the order of the text and each value is freed after its last use.
 //!
-//! An estimate before any compiler has reused memory: what a loop or a call holds at its peak counts at the instruction that runs it, parameters and the result are alive throughout and to the end, and what gives values other names (tuples, bitcasts) holds nothing itself. **Invariant:** linear in the program.
+//! An estimate before any compiler has reused memory: what a loop or a call holds at its peak counts at the
+//! instruction that runs it, parameters and the result are alive throughout and to the end, and what gives
+//! values other names (tuples, bitcasts) holds nothing itself. **Invariant:** linear in the program.
 
 use hlo::{ComputationId, InstrId, Module, Opcode, Shape};
 use rustc_hash::{FxHashMap, FxHashSet};

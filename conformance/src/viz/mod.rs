@@ -1,6 +1,8 @@
 //! Pictures of programs: a page with a viewer ([`page`]), SVG ([`svg`]) and Graphviz ([`dot`]).
 //!
-//! **Invariants:** every instruction is in a picture exactly once; texts of the program are escaped, so that no name is ever markup or code; time is about linear in the program. Layout is computed here, not in viewers.
+//! **Invariants:** every instruction is in a picture exactly once; texts of the program are escaped, so that
+//! no name is ever markup or code; time is about linear in the program. Layout is computed here, not in
+//! viewers.
 
 pub mod dot;
 pub mod memory;

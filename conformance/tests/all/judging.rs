@@ -196,7 +196,8 @@ ENTRY e {
         c128s(&[(1.0, -0.0), (1.0, -3.0784218789458307e-294)]),
         c128s(&[(1.0, 1e-3), (1.0, -3.0784218789458307e-294)]),
     );
-    // Bounds of a combiner that is not recognized, through operands and five indices, take more than a run of it does.
+    // Bounds of a combiner that is not recognized, through operands and five indices, take more than a run of
+    // it does.
     let of_floats = (
         "HloModule m
 f { a = f32[] parameter(0) b = f32[] parameter(1) x = f32[] minimum(a, b) ROOT s = f32[] subtract(x, b) }

@@ -165,7 +165,8 @@ impl<'a> Others<'a> {
 }
 
 impl Others<'_> {
-    /// What a run gives, if a small program: elements that have the same bits are explained by it, and no others.
+    /// What a run gives, if a small program: elements that have the same bits are explained by it, and no
+    /// others.
     fn without_bounds(&self, module: &Module, options: &RunOptions) -> Option<Certified> {
         let instructions = || module.computations().iter().flat_map(|&c| module.instructions(c));
         let elements = |id: hlo::InstrId| -> u64 {

@@ -127,7 +127,8 @@ impl Account {
     }
 }
 
-/// The least effort that the bounds of a program take: that of what its entry computation executes, and what is not exact whatever its operands are.
+/// The least effort that the bounds of a program take: that of what its entry computation executes, and what
+/// is not exact whatever its operands are.
 pub(super) fn least_effort(module: &Module, allowances: &Allowances) -> u64 {
     let entry = module.entry();
     let mut live = vec![false; module.instruction_capacity()];
@@ -163,7 +164,8 @@ fn exhausted(instr: &Instruction, message: String) -> RunError {
     RunError::at(instr, ErrorKind::OutOfMemory, codes::OUT_OF_MEMORY, message)
 }
 
-/// An upper bound of a rule's memory while it works, its result included, in bytes: proportional to the elements of operands and results.
+/// An upper bound of a rule's memory while it works, its result included, in bytes: proportional to the
+/// elements of operands and results.
 fn need(case: &Case<'_>) -> u64 {
     let (operand, result) = match kind(case.opcode()) {
         // In blocks: no more than two radii an element.

@@ -1,7 +1,8 @@
 //! Elementwise operations on complex numbers.
 //!
-//! A radius bounds each part, so an operand is within `sqrt(2)` times that of its value in modulus, and a part of the result is off by
-//! no more than its modulus. An implementation is within some units in the last place of the modulus.
+//! A radius bounds each part, so an operand is within `sqrt(2)` times that of its value in modulus, and a
+//! part of the result is off by no more than its modulus. An implementation is within some units in the last
+//! place of the modulus.
 
 use hlo::{ElementType, Opcode};
 use hlo_arithmetic::scalar::Elementary;
@@ -135,7 +136,8 @@ impl Disc {
     }
 }
 
-/// How far the greatest or the least of some numbers, or one clamped between two others, may move, of which this is the reference's choice.
+/// How far the greatest or the least of some numbers, or one clamped between two others, may move, of which
+/// this is the reference's choice.
 fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), mode: Mode) -> f64 {
     let is = |disc: &&Disc| disc.re == value.0 && disc.im == value.1;
     // Those that the value may be.
@@ -152,8 +154,9 @@ fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), mode: Mode) -> f64 {
     }
 }
 
-/// `|tanh(z + h) - tanh(z)|` and the same of the tangent, of `|h| <= r`, where the function is at most `v` in modulus: with `t` that of `h`, which is at most `tan(r)`, it is
-/// `t (1 - f^2) / (1 + f t)` by the addition theorem.
+/// `|tanh(z + h) - tanh(z)|` and the same of the tangent, of `|h| <= r`, where the function is at most `v` in
+/// modulus: with `t` that of `h`, which is at most `tan(r)`, it is `t (1 - f^2) / (1 + f t)` by the addition
+/// theorem.
 fn tangent(r: f64, v: f64) -> f64 {
     // tan(r) <= r / (1 - r^2) below 0.8.
     let t = if r < 0.8 { r / (1.0 - r * r) } else { f64::INFINITY };
@@ -162,7 +165,8 @@ fn tangent(r: f64, v: f64) -> f64 {
     if v * t < 0.5 { t * (1.0 + v * v) / (1.0 - v * t) } else { f64::INFINITY }
 }
 
-/// How far a function may move whose derivative is at most `1 / sqrt(|z - a| |z - b|)`, of distances to `a` and `b`.
+/// How far a function may move whose derivative is at most `1 / sqrt(|z - a| |z - b|)`, of distances to `a`
+/// and `b`.
 fn inverse(r: f64, distances: [f64; 2]) -> f64 {
     let [a, b] = distances.map(|d| d - r);
     if a > 0.0 && b > 0.0 { r / (a * b).sqrt() } else { f64::INFINITY }

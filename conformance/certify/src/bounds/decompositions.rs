@@ -1,12 +1,17 @@
-//! Eigenvalues and eigenvectors of Hermitian matrices, singular values and vectors: how far roundings and what is off in the operand move them.
+//! Eigenvalues and eigenvectors of Hermitian matrices, singular values and vectors: how far roundings and
+//! what is off in the operand move them.
 //!
-//! What is computed is exact for a matrix that is off by an `E` of a known norm ([`rounding`]). Then values are off by no more than that norm (Weyl), and
-//! the sine of the angle between an eigenvector and its own is at most the norm of `E` divided by the distance from what the value is then to all others (Davis and Kahan, The rotation of
-//! eigenvectors by a perturbation III, SIAM J. Numer. Anal. 7, 1970). Singular vectors `u` and `v` are, one below the other, eigenvectors of the matrix with `A` and
-//! its adjoint beside a diagonal of zeros, whose values are the singular values, their negatives, and 0 as often as there are more rows than columns or the contrary.
+//! What is computed is exact for a matrix that is off by an `E` of a known norm ([`rounding`]). Then values
+//! are off by no more than that norm (Weyl), and the sine of the angle between an eigenvector and its own is
+//! at most the norm of `E` divided by the distance from what the value is then to all others (Davis and
+//! Kahan, The rotation of eigenvectors by a perturbation III, SIAM J. Numer. Anal. 7, 1970). Singular vectors
+//! `u` and `v` are, one below the other, eigenvectors of the matrix with `A` and its adjoint beside a
+//! diagonal of zeros, whose values are the singular values, their negatives, and 0 as often as there are more
+//! rows than columns or the contrary.
 //!
-//! Signs are the reference's where nothing that decides them hangs on rounding, which soft radii assume; the phases of complex vectors make one component real
-//! (that which LAPACK's reductions leave alone). Hard radii are over all orthonormal vectors.
+//! Signs are the reference's where nothing that decides them hangs on rounding, which soft radii assume; the
+//! phases of complex vectors make one component real (that which LAPACK's reductions leave alone). Hard radii
+//! are over all orthonormal vectors.
 //!
 //! **Invariant:** where values are too near to one another, soft radii of their vectors are infinite.
 
@@ -89,7 +94,8 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// Radii of the elements of vectors, before the last rounding; `off` is what each of those that have a value is off by ([`Operand::vector`]).
+/// Radii of the elements of vectors, before the last rounding; `off` is what each of those that have a value
+/// is off by ([`Operand::vector`]).
 fn elements(
     v: &Numbers,
     (first, count): (usize, usize),
@@ -137,7 +143,8 @@ pub(super) fn eigen(
     Some(vec![z, settled(case, 1, &off_w, mode), Radii::new(off_info)])
 }
 
-/// `(overwritten, singular values, u, vt, info) = gesdd(a)` and `gesvd(a)`; the first is the operand, without vectors u and vt are 0.
+/// `(overwritten, singular values, u, vt, info) = gesdd(a)` and `gesvd(a)`; the first is the operand, without
+/// vectors u and vt are 0.
 pub(super) fn singular(
     case: &Case<'_>,
     algorithm: Algorithm,

@@ -1,8 +1,10 @@
-//! Collectives: every participant hands in its operands' bounds with its operands, and takes the bounds of its result from those of all.
+//! Collectives: every participant hands in its operands' bounds with its operands, and takes the bounds of
+//! its result from those of all.
 //!
-//! The one instruction runs on all devices of the run, on numbers of elements, magnitudes or ends of intervals, as in `movement`
-//! and `sums`. A device has its result only when all that it depends on were entered, so all that matters is known by then; for devices of
-//! other groups anything of the right shape will do.
+//! The one instruction runs on all devices of the run, on numbers of elements, magnitudes or ends of
+//! intervals, as in `movement` and `sums`. A device has its result only when all that it depends on were
+//! entered, so all that matters is known by then; for devices of other groups anything of the right shape
+//! will do.
 
 use std::sync::Arc;
 
@@ -25,7 +27,8 @@ pub(super) struct Deposit {
     pub(super) trees: Vec<Tree>,
 }
 
-/// The synchronous form of a collective, or of a change between whole arrays and shards, which depends on the device too.
+/// The synchronous form of a collective, or of a change between whole arrays and shards, which depends on the
+/// device too.
 pub(super) fn synchronous(module: &Module, instr: &Instruction) -> Option<Opcode> {
     let opcode = instr.opcode;
     Some(match opcode {
@@ -277,7 +280,8 @@ impl Meeting<'_> {
         multiplied::concluded(&self.case(), Present::among(factors.iter()), &run, mode)
     }
 
-    /// Whether a computation gives an extreme of what all hand in: one is written out, and nobody hands in NaNs or zeros of both signs.
+    /// Whether a computation gives an extreme of what all hand in: one is written out, and nobody hands in
+    /// NaNs or zeros of both signs.
     fn is_extreme(&self, computation: ComputationId) -> bool {
         let (mut nan, mut zeros) = (false, [false; 2]);
         for part in self.all() {

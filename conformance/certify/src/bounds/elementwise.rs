@@ -310,7 +310,8 @@ impl<'a> Corners<'a> {
         Some(())
     }
 
-    /// A comparison that flushes takes denormal numbers and zeros for equal, and what is selected is not flushed: any of them.
+    /// A comparison that flushes takes denormal numbers and zeros for equal, and what is selected is not
+    /// flushed: any of them.
     fn ties_of_flushed(&self, hull: &mut Hull, format: Format) {
         for i in 0..self.value.len() {
             let of = |x: &Operand<'_>| x.interval(i).taken_for_zero(format);
@@ -474,7 +475,8 @@ impl<'a> Corners<'a> {
     }
 }
 
-/// Where a function overflows at exact operands an implementation that is some ulps off may not: certain are only operands some ulps beyond.
+/// Where a function overflows at exact operands an implementation that is some ulps off may not: certain are
+/// only operands some ulps beyond.
 fn nudge(opcode: Opcode, operands: &mut [Operand<'_>], value: &Numbers) {
     let overflows = matches!(
         opcode,

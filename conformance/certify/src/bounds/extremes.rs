@@ -1,7 +1,9 @@
-//! Folds by a maximum or a minimum, and by `and` or `or` of predicates: what is monotone and selects one of its elements.
+//! Folds by a maximum or a minimum, and by `and` or `or` of predicates: what is monotone and selects one of
+//! its elements.
 //!
-//! The ends of the operands' intervals give the ends of the results'. Where denormal numbers are flushed, the comparison may take all of
-//! them, and zeros, for equal, and what it selects is not flushed: a result that may be one of them may be any of them.
+//! The ends of the operands' intervals give the ends of the results'. Where denormal numbers are flushed, the
+//! comparison may take all of them, and zeros, for equal, and what it selects is not flushed: a result that
+//! may be one of them may be any of them.
 
 use hlo::{ElementType, Opcode};
 use hlo_execution::format::Format;
@@ -16,7 +18,8 @@ use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Found, Mode};
 use super::sums::{has_inexact_indices, is_index_operand, moved_shapes};
 
-/// Folds by a monotone operation that selects: the ends of the operands' intervals give the ends of the results'.
+/// Folds by a monotone operation that selects: the ends of the operands' intervals give the ends of the
+/// results'.
 pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let unknown = || case.results.iter().map(|t| Radii::unknown(t.len())).collect();
     if has_inexact_indices(case, radii) {
@@ -83,7 +86,8 @@ pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) 
     Radii::limited(each, limits)
 }
 
-/// What of results may be another element: `ties` are the least and the greatest elements that a comparison that flushes takes for zero.
+/// What of results may be another element: `ties` are the least and the greatest elements that a comparison
+/// that flushes takes for zero.
 pub(super) fn with_ties(low: &mut [Tensor], high: &mut [Tensor], ties: [&[Tensor]; 2]) {
     let ends = low.iter_mut().zip(high).zip(ties[0].iter().zip(ties[1]));
     for ((low, high), (least, greatest)) in ends {
@@ -108,7 +112,8 @@ fn touched(case: &Case<'_>, operands: &[Operand<'_>]) -> Option<Vec<Vec<f64>>> {
     Some(sums.iter().map(|t| Numbers::of(t).re).collect())
 }
 
-/// The instruction as a fold by another operation, of other operands, in f64; where elements go stays as it is.
+/// The instruction as a fold by another operation, of other operands, in f64; where elements go stays as it
+/// is.
 fn folded(case: &Case<'_>, by: Opcode, operand: &dyn Fn(usize) -> Tensor) -> Option<Vec<Tensor>> {
     let shapes = moved_shapes(case, &|_| ElementType::F64);
     let result = retyped(&case.instr.shape, &|_| ElementType::F64);

@@ -1,15 +1,19 @@
-//! Factors of matrices and solutions of triangular systems: how far roundings and what is off in their operands move them.
+//! Factors of matrices and solutions of triangular systems: how far roundings and what is off in their
+//! operands move them.
 //!
-//! Three facts are put together. Any order of elimination or substitution gives the exact factors or solution of operands that are
-//! off by `gamma(n) |L| |U|` element by element (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, theorems 8.5,
-//! 9.3 and 10.3). Factors of `L U + F` are `L (I + M)` and `(I + N) U` where `(I + M)(I + N) = I + L^-1 F U^-1`, and elimination of
-//! `I - |G|` gives what bounds `|M|` and `|N|` (Sun, Componentwise perturbation bounds for some matrix decompositions, BIT 32, 1992;
-//! so do the Cholesky factors). Inverses of triangular matrices are bounded by what substitution says of its own error.
+//! Three facts are put together. Any order of elimination or substitution gives the exact factors or solution
+//! of operands that are off by `gamma(n) |L| |U|` element by element (Higham, Accuracy and Stability of
+//! Numerical Algorithms, 2nd edition, theorems 8.5, 9.3 and 10.3). Factors of `L U + F` are `L (I + M)` and
+//! `(I + N) U` where `(I + M)(I + N) = I + L^-1 F U^-1`, and elimination of `I - |G|` gives what bounds `|M|`
+//! and `|N|` (Sun, Componentwise perturbation bounds for some matrix decompositions, BIT 32, 1992; so do the
+//! Cholesky factors). Inverses of triangular matrices are bounded by what substitution says of its own error.
 //!
-//! Unlike the recurrences of the algorithms these do not grow exponentially with the order of a matrix that is well conditioned.
+//! Unlike the recurrences of the algorithms these do not grow exponentially with the order of a matrix that
+//! is well conditioned.
 //!
-//! **Invariant:** all arithmetic on bounds adds, multiplies and divides numbers that are not negative, and its own roundings are
-//! made up for by [`Magnitudes::settle`]. Reference results are within a unit of exact ones.
+//! **Invariant:** all arithmetic on bounds adds, multiplies and divides numbers that are not negative, and
+//! its own roundings are made up for by [`Magnitudes::settle`]. Reference results are within a unit of exact
+//! ones.
 
 use hlo::num_complex::Complex;
 
@@ -55,7 +59,8 @@ impl Magnitudes {
         Magnitudes { n: self.n, each }.settle()
     }
 
-    /// Made up for roundings of sums of `n` products, and of divisions by what is left of 1 ([`LEFT`] at least).
+    /// Made up for roundings of sums of `n` products, and of divisions by what is left of 1 ([`LEFT`] at
+    /// least).
     pub(super) fn settle(mut self) -> Magnitudes {
         let more = 1.0 + (self.n as f64 + 8.0) * 4.0 / LEFT * f64::EPSILON;
         self.each.iter_mut().filter(|x| **x != 0.0).for_each(|x| *x = (*x * more).next_up());
@@ -67,7 +72,8 @@ impl Magnitudes {
     }
 }
 
-/// At least the modulus of each element of the inverse of a lower triangular matrix. `None` if it has none, or none that is known.
+/// At least the modulus of each element of the inverse of a lower triangular matrix. `None` if it has none,
+/// or none that is known.
 pub(super) fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitudes> {
     let mut x = vec![C::ZERO; n * n];
     for i in 0..n {
@@ -84,7 +90,8 @@ pub(super) fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitu
         row[..=i].iter_mut().for_each(|x| *x /= pivot);
     }
     let x = Magnitudes::of(n, |i, j| x[i * n + j].norm());
-    // Each column is exact for a matrix that is off by `q`; complex arithmetic rounds four times as much at most.
+    // Each column is exact for a matrix that is off by `q`; complex arithmetic rounds four times as much at
+    // most.
     let own = gamma(4.0 * (n as f64 + 3.0), f64::EPSILON);
     let q = Magnitudes::of(n, |i, j| if j <= i { t(i, j).norm() * own } else { 0.0 }).times(&x);
     // Z (I - Q) = |X|
@@ -106,8 +113,9 @@ pub(super) fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitu
     z.is_finite().then_some(z)
 }
 
-/// How far the elements of a lower Cholesky factor `l` may be off, row by row. `diagonal` are at least the elements of the matrix there,
-/// `off(i, j)` is what those of its lower triangle are off by. `None`: nothing is known.
+/// How far the elements of a lower Cholesky factor `l` may be off, row by row. `diagonal` are at least the
+/// elements of the matrix there, `off(i, j)` is what those of its lower triangle are off by. `None`: nothing
+/// is known.
 pub(super) fn cholesky(
     n: usize,
     l: impl Fn(usize, usize) -> C,
@@ -129,7 +137,8 @@ pub(super) fn cholesky(
     Some(sizes.times(&m).each)
 }
 
-/// How far from `I` the lower Cholesky factor of `I + G` may be, whose elements of `G` have at most these moduli.
+/// How far from `I` the lower Cholesky factor of `I + G` may be, whose elements of `G` have at most these
+/// moduli.
 pub(super) fn rooted(g: &Magnitudes) -> Option<Magnitudes> {
     let n = g.n;
     let mut m = Magnitudes::of(n, |_, _| 0.0);
@@ -208,7 +217,8 @@ impl Factors<'_> {
             (both.0.is_finite() && both.1.is_finite()).then_some(both)
         };
         let first = moved(None)?;
-        // Elements of factors depend on those before them alone, so that what an assumption leads back into bounds them one after the other.
+        // Elements of factors depend on those before them alone, so that what an assumption leads back into
+        // bounds them one after the other.
         let (dl, du) = [1.25, 2.0, 8.0].into_iter().find_map(|times| {
             let mut assumed = first.clone();
             assumed.0.each.iter_mut().chain(&mut assumed.1.each).for_each(|x| *x *= times);
@@ -272,7 +282,8 @@ fn eliminated(mut g: Magnitudes) -> Option<(Magnitudes, Magnitudes)> {
 pub(super) struct Substitution {
     /// At least the inverse.
     inverse: Magnitudes,
-    /// What the matrix is off by in effect: its own error, and the roundings of an engine and of the reference.
+    /// What the matrix is off by in effect: its own error, and the roundings of an engine and of the
+    /// reference.
     effect: Magnitudes,
     /// At least the inverse times what the matrix is off by, the engine's roundings included.
     again: Magnitudes,

@@ -1,4 +1,5 @@
-//! Flush-to-zero: a second run of the reference, in which denormal operands and results of arithmetic are zeros.
+//! Flush-to-zero: a second run of the reference, in which denormal operands and results of arithmetic are
+//! zeros.
 //!
 //! Whether a denormal number is kept decides more than its own magnitude: the quotient by it, its logarithm,
 //! its comparison with zero. Bounds of the reference have the number and zero in one interval, and of an
@@ -10,7 +11,8 @@
 //! so do computations that are applied to elements; but what a fold compares, and updates that a scatter
 //! computes with, are copies, too.
 //!
-//! **Invariant:** this run calls nothing wrong. It makes one permitted choice for every instruction; an engine may make another for some.
+//! **Invariant:** this run calls nothing wrong. It makes one permitted choice for every instruction; an
+//! engine may make another for some.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,7 +242,8 @@ fn tensor_flushed(t: &Tensor) -> Option<Tensor> {
     Some(Tensor::new(t.dims(), buffer))
 }
 
-/// Results of arithmetic on `f8e8m0fnu`, which is computed in f32, where 2^-127 is denormal: NaN, since the type has no zero.
+/// Results of arithmetic on `f8e8m0fnu`, which is computed in f32, where 2^-127 is denormal: NaN, since the
+/// type has no zero.
 fn scales_flushed(t: &Tensor) -> Option<Tensor> {
     let format = Format::of(ElementType::F8E8M0FNU)?;
     let flushed = |x: f64| if x < format.flushes_below() { f64::NAN } else { x };
@@ -250,7 +253,8 @@ fn scales_flushed(t: &Tensor) -> Option<Tensor> {
     any.then(|| super::number::tensor(ElementType::F8E8M0FNU, t.dims(), &each))
 }
 
-/// The bounds of the flushed value `to`, from those of `value`: an element that can only be denormal or zero is that zero, with radius 0.
+/// The bounds of the flushed value `to`, from those of `value`: an element that can only be denormal or zero
+/// is that zero, with radius 0.
 pub(super) fn bounds(value: &Value, to: &Value, tree: Tree) -> Tree {
     match (value, to, tree) {
         (Value::Array(from), Value::Array(to), Tree::Array(leaf)) => {

@@ -1,8 +1,10 @@
-//! Applied computations that are no sums: the computation on whole arrays ([`Lifted`]), certified like any other, step by step.
+//! Applied computations that are no sums: the computation on whole arrays ([`Lifted`]), certified like any
+//! other, step by step.
 //!
 //! Of one element there is no order to choose, but for which of both operands it is.
 //!
-//! A fold of `n` elements into `m` results is `n` runs of the lifted computation on arrays of `m`. That is only done within [`BUDGET`].
+//! A fold of `n` elements into `m` results is `n` runs of the lifted computation on arrays of `m`. That is
+//! only done within [`BUDGET`].
 
 use std::sync::Arc;
 
@@ -49,7 +51,8 @@ pub(super) fn applied(case: &Case<'_>) -> Option<Vec<Bounds>> {
     }
 }
 
-/// The bounds of folds of one element each: the computation applied to the initial value and the element, or the other way around; `None`: there are more.
+/// The bounds of folds of one element each: the computation applied to the initial value and the element, or
+/// the other way around; `None`: there are more.
 pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let terms = match case.opcode() {
         Opcode::Reduce => reduced(case)?,
@@ -157,7 +160,8 @@ fn reduced(case: &Case<'_>) -> Option<Terms> {
     Some(Terms { steps: steps.collect(), results })
 }
 
-/// Step by step, for each result of `reduce-window` the element that it folds, if there is one; and how many results there are.
+/// Step by step, for each result of `reduce-window` the element that it folds, if there is one; and how many
+/// results there are.
 pub(super) fn window_terms(case: &Case<'_>) -> Option<(Vec<Vec<Option<usize>>>, usize)> {
     windows(case).map(|terms| (terms.steps, terms.results))
 }
@@ -166,7 +170,8 @@ fn windows(case: &Case<'_>) -> Option<Terms> {
     windows_of(case, &case.results.first()?.sizes(), BUDGET)
 }
 
-/// Step by step, for each window of `select-and-scatter` the element that is looked at, if there is one; and how many windows there are.
+/// Step by step, for each window of `select-and-scatter` the element that is looked at, if there is one; and
+/// how many windows there are.
 pub(super) fn selecting_windows(case: &Case<'_>, most: usize) -> Option<(Vec<Vec<Option<usize>>>, usize)> {
     let windows = windows_of(case, &case.args.get(1)?.tensor.sizes(), (most, most))?;
     Some((windows.steps, windows.results))

@@ -1,4 +1,5 @@
-//! Intervals: what an element of an operand may be, from its radius and limits, and what a comparison makes of two of them.
+//! Intervals: what an element of an operand may be, from its radius and limits, and what a comparison makes
+//! of two of them.
 //!
 //! **Invariant:** an engine's element is a number of the operand's type, so an interval ends at numbers of
 //! that type: its ends are rounded to nearest, which is monotone. Where a wider number or an unrounded

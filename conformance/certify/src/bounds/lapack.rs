@@ -170,7 +170,8 @@ impl Stand {
         Some(Stand { module, factor: routine == "potrf" })
     }
 
-    /// The bounds of all results, from that of what stands for the first. Where a factorization may stop, nothing is known.
+    /// The bounds of all results, from that of what stands for the first. Where a factorization may stop,
+    /// nothing is known.
     fn results(&self, case: &Case<'_>, first: Bounds) -> Option<Vec<Bounds>> {
         if !self.factor {
             return Some(vec![first]);

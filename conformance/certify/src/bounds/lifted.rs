@@ -1,9 +1,10 @@
 //! An applied computation on lists of operands: what it is of each of them, with bounds.
 //!
-//! - **Lifted**: the computation with lists instead of its scalars, so that one run is that of all lanes (vectorization by if-conversion). A branch is a selection among
-//!   what all branches give, since these have no effects: it falls as a selection does whose predicate is as uncertain as the branch.
-//! - **One by one**: where it holds what cannot be lifted (loops, which end elsewhere in each lane, and operations on arrays), a run for
-//!   each lane, within [`MAX_RUNS`].
+//! - **Lifted**: the computation with lists instead of its scalars, so that one run is that of all lanes
+//!   (vectorization by if-conversion). A branch is a selection among what all branches give, since these have
+//!   no effects: it falls as a selection does whose predicate is as uncertain as the branch.
+//! - **One by one**: where it holds what cannot be lifted (loops, which end elsewhere in each lane, and
+//!   operations on arrays), a run for each lane, within [`MAX_RUNS`].
 
 use std::sync::Arc;
 

@@ -1,16 +1,19 @@
 //! Limits of values: what intervals around the reference's value cannot say.
 //!
-//! A radius says how far an engine's element may be from the reference's, the same to both sides. Where it is large beside the value that loses what
-//! matters most: that an exponential, a square or a sum of them is no less than 0, that a logistic is no more than 1, that a sum of exponentials is at least its
-//! largest term. Of such elements the limits are kept beside the radius; rules that look at intervals ([`super::elementwise`], folds) take
-//! the part of the interval that is within the limits.
+//! A radius says how far an engine's element may be from the reference's, the same to both sides. Where it is
+//! large beside the value that loses what matters most: that an exponential, a square or a sum of them is no
+//! less than 0, that a logistic is no more than 1, that a sum of exponentials is at least its largest term.
+//! Of such elements the limits are kept beside the radius; rules that look at intervals
+//! ([`super::elementwise`], folds) take the part of the interval that is within the limits.
 //!
-//! **Invariants:** limits hold for every engine, for a value that excess precision leaves unrounded as well. An element with limits is a number
-//! (infinities included, NaN not) unless it is the reference's to the bit. Nobody has to look at limits: radii are right without them.
+//! **Invariants:** limits hold for every engine, for a value that excess precision leaves unrounded as well.
+//! An element with limits is a number (infinities included, NaN not) unless it is the reference's to the bit.
+//! Nobody has to look at limits: radii are right without them.
 
 use hlo_execution::format::Format;
 
-/// The least and the greatest value that an element may have. Both infinite: nothing is known, and it may be a NaN.
+/// The least and the greatest value that an element may have. Both infinite: nothing is known, and it may be
+/// a NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Limits {
     pub(super) low: f64,
@@ -30,8 +33,9 @@ impl Limits {
         self.low == f64::NEG_INFINITY && self.high == f64::INFINITY
     }
 
-    /// Both ends further out by a rounding: at most half of `ulp` of the end, of which as much again covers an end at a power of two. What is
-    /// at least +0 stays so, because rounding keeps signs; -0 stands for what is negative and too small.
+    /// Both ends further out by a rounding: at most half of `ulp` of the end, of which as much again covers
+    /// an end at a power of two. What is at least +0 stays so, because rounding keeps signs; -0 stands for
+    /// what is negative and too small.
     pub(super) fn wider(self, ulp: impl Fn(f64) -> f64) -> Limits {
         if self.is_none() {
             return self;
@@ -53,7 +57,8 @@ impl Limits {
         Limits::new(self.low.max(other.low), self.high.min(other.high))
     }
 
-    /// Whether they say more than a radius around a value. A radius that is small beside the value needs no limits.
+    /// Whether they say more than a radius around a value. A radius that is small beside the value needs no
+    /// limits.
     pub(super) fn tell(self, value: f64, radius: f64) -> bool {
         if radius.is_infinite() {
             return !self.is_none();
@@ -69,7 +74,8 @@ impl Limits {
         if radius > 0.0 && !value.is_nan() && self.tell(value, radius) { self } else { Limits::NONE }
     }
 
-    /// The radius around a value that the limits leave of a radius, and themselves if they say more than that.
+    /// The radius around a value that the limits leave of a radius, and themselves if they say more than
+    /// that.
     pub(super) fn narrow(self, value: f64, radius: f64) -> (f64, Limits) {
         if self.is_none() || radius == 0.0 || value.is_nan() {
             return (radius, Limits::NONE);
@@ -80,7 +86,8 @@ impl Limits {
     }
 }
 
-/// An end of an interval further out by some units in the last place of a type, twice as many as are granted: at a power of two these are twice as large.
+/// An end of an interval further out by some units in the last place of a type, twice as many as are granted:
+/// at a power of two these are twice as large.
 pub(super) fn beyond(end: f64, ulps: f64, format: Format, towards: f64) -> f64 {
     if end.is_infinite() || ulps == 0.0 { end } else { end + towards * 2.0 * ulps * format.ulp(end) }
 }

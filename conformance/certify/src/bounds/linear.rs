@@ -1,7 +1,8 @@
 //! Fourier transforms, linear algebra and batch normalization: the error recurrences of their algorithms.
 //!
-//! The reference is the exact result, rounded once. Engines round each step in the type itself, and may sum in any order; so an element is off by
-//! what its recurrence says, with the roundings of every step and the errors of the elements that it is computed from.
+//! The reference is the exact result, rounded once. Engines round each step in the type itself, and may sum
+//! in any order; so an element is off by what its recurrence says, with the roundings of every step and the
+//! errors of the elements that it is computed from.
 
 use hlo::attrs::{FftType, Transpose};
 use hlo::num_complex::Complex;
@@ -43,7 +44,8 @@ impl Unit {
         Unit { relative: self.relative * n, absolute: self.absolute * n }
     }
 
-    /// What an element of an operand is off by in effect, relatively, where chains of `n` terms and what comes after them round.
+    /// What an element of an operand is off by in effect, relatively, where chains of `n` terms and what
+    /// comes after them round.
     pub(super) fn backward(self, n: usize) -> f64 {
         gamma(n as f64 + 3.0, self.relative)
     }
@@ -59,7 +61,8 @@ impl Unit {
     }
 }
 
-/// The type whose units an instruction's results are off by: its operand's, in which it is computed, or that of the results, which those are then converted to.
+/// The type whose units an instruction's results are off by: its operand's, in which it is computed, or that
+/// of the results, which those are then converted to.
 fn coarser(operand: ElementType, result: ElementType) -> ElementType {
     let unit = |ty| Format::of(ty).map_or(0.0, Format::unit);
     if unit(operand) > unit(result) { operand } else { result }
@@ -120,7 +123,8 @@ impl Row {
 }
 
 impl Part<'_> {
-    /// The sum of the products of pairs. What rounding makes of it here is added, as the whole depends on the order in no other way.
+    /// The sum of the products of pairs. What rounding makes of it here is added, as the whole depends on the
+    /// order in no other way.
     fn times(self, other: Part<'_>) -> Ball {
         let n = self.size.len().min(other.size.len());
         let (mut size, mut off) = ([0.0; LANES], [0.0; LANES]);
@@ -140,7 +144,8 @@ impl Part<'_> {
     }
 }
 
-/// The radii of results, from the errors `off` of the values before the last rounding; the reference rounds exact values.
+/// The radii of results, from the errors `off` of the values before the last rounding; the reference rounds
+/// exact values.
 pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Radii {
     let v = Numbers::of(case.results[k]);
     let Some(format) = Format::of(v.ty) else { return Radii::unknown(v.len()) };
@@ -199,8 +204,9 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let limit = format.max * SCALED;
     for b in 0..blocks {
         let elements = b * taken..(b + 1) * taken;
-        // Without large numbers nothing overflows, and small ones that are scaled would be lost: errors of numbers
-        // near the least normal one, and of their sums, are normal multiples of the least denormal one.
+        // Without large numbers nothing overflows, and small ones that are scaled would be lost: errors of
+        // numbers near the least normal one, and of their sums, are normal multiples of the least denormal
+        // one.
         let large = |i: usize| {
             let (re, im) = x.at(i);
             re.abs().max(im.abs()).max(radii[0].at(i)) > 1.0
@@ -243,7 +249,8 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let start = |i: usize| Ball::new(a.modulus(at(i, j)), radii[0].at(at(i, j)) * root);
             let pivot = start(j).plus(dot(&factor, j), Unit::NONE).rounded(steps).off;
             let d = factor.size[j * n + j];
-            // The root of what is less by that is farther off than that of what is more; both roots are rounded.
+            // The root of what is less by that is farther off than that of what is more; both roots are
+            // rounded.
             let least = d * (1.0 - unit.relative).max(0.0);
             let less = least * least - pivot;
             let e =
@@ -268,8 +275,8 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 off[at(i, j)] = off[at(i, j)].min(found[i * n + j]);
             }
         }
-        // Where rounding decides whether a pivot is negative, it decides whether there are factors at all. If there are, as in the reference, the columns
-        // before that pivot are what they are.
+        // Where rounding decides whether a pivot is negative, it decides whether there are factors at all. If
+        // there are, as in the reference, the columns before that pivot are what they are.
         if mode == Mode::Hard && (0..n).any(|j| off[at(j, j)] == UNKNOWN) {
             off[m * n * n..][..n * n].fill(UNKNOWN);
         }
@@ -447,8 +454,9 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Of an inference or a gradient, for each element of result `k`: whether the variance and epsilon, each and their sum rounded in the operands' type, are a zero. An engine that
-/// computes in that type multiplies by an infinity there.
+/// Of an inference or a gradient, for each element of result `k`: whether the variance and epsilon, each and
+/// their sum rounded in the operands' type, are a zero. An engine that computes in that type multiplies by an
+/// infinity there.
 pub(super) fn zero_denominators(case: &Case<'_>, k: usize) -> Option<Vec<bool>> {
     let variance = match (case.opcode(), k) {
         (Opcode::BatchNormInference, 0) => 4,
@@ -469,7 +477,8 @@ pub(super) fn zero_denominators(case: &Case<'_>, k: usize) -> Option<Vec<bool>> 
     })
 }
 
-/// `batch-norm-*`. Operands: training (x, scale, offset), inference (x, scale, offset, mean, variance), gradient (x, scale, mean, variance, dy).
+/// `batch-norm-*`. Operands: training (x, scale, offset), inference (x, scale, offset, mean, variance),
+/// gradient (x, scale, mean, variance, dy).
 pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let batch = Batch::new(case, radii)?;
     let u = batch.unit;
@@ -489,7 +498,8 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
         (0..n).map(element).collect()
     };
     if case.opcode() == Opcode::BatchNormInference {
-        // The product of the operand and that of the mean, each by itself, are no larger than that of the sum of both magnitudes.
+        // The product of the operand and that of the mean, each by itself, are no larger than that of the sum
+        // of both magnitudes.
         let apart = |i: usize| batch.ball(0, i).plus(batch.ball(3, batch.feature[i]), u.times(2.0));
         let near = |i: usize| from_mean(3, i);
         let centered: &dyn Fn(usize) -> Ball =

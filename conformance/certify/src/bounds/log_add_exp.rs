@@ -98,14 +98,16 @@ impl Step {
         Step { unit: format.unit(), constant, absolute: 4.0 * format.min_positive() + flushed }
     }
 
-    /// The error bound of a computed result of a magnitude, of `count` numbers that are off by at most `moved`.
+    /// The error bound of a computed result of a magnitude, of `count` numbers that are off by at most
+    /// `moved`.
     fn radius(&self, magnitude: f64, count: f64, moved: f64) -> f64 {
         let steps = (count - 1.0).max(0.0);
         let g = steps * self.unit;
         if !(g < TOO_MANY && moved.is_finite()) {
             return f64::INFINITY;
         }
-        // Of the engine, and of the reference, which has rounded too: |R| is at most their values and what either is off by.
+        // Of the engine, and of the reference, which has rounded too: |R| is at most their values and what
+        // either is off by.
         let one = (g * (self.constant + magnitude + moved) + steps * self.absolute) / (1.0 - 4.0 * g);
         let r = (2.0 * one + moved) * (1.0 + 64.0 * f64::EPSILON);
         if r > 0.0 { r.next_up() } else { 0.0 }

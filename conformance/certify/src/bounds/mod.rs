@@ -1,13 +1,16 @@
-//! The certified tolerance: how far a correct engine's results may be from the reference's, element by element.
+//! The certified tolerance: how far a correct engine's results may be from the reference's, element by
+//! element.
 //!
 //! [`certify`] runs the interpreter and watches it: beside each value goes its [`Bounds`], found from those
 //! of the operands and from what the table of opcodes and the [`Allowances`] grant an engine. Values are
 //! always the reference's own.
 //!
-//! - **Soft**: every comparison, selection, index, conversion to an integer, rounding to an integer, order of a sort, end of a loop,
-//!   overflow and NaN falls as in the reference; only roundings differ. What differs by no more is explained.
-//! - **Hard**: over every way in which they can fall, given how near to them the values are. What differs by more is wrong; between
-//!   the two is undecided. An infinite radius says that nothing is known (and a soft one explains nothing then).
+//! - **Soft**: every comparison, selection, index, conversion to an integer, rounding to an integer, order of
+//!   a sort, end of a loop, overflow and NaN falls as in the reference; only roundings differ. What differs
+//!   by no more is explained.
+//! - **Hard**: over every way in which they can fall, given how near to them the values are. What differs by
+//!   more is wrong; between the two is undecided. An infinite radius says that nothing is known (and a soft
+//!   one explains nothing then).
 //! - **Zero** is to the bit, the sign of a zero included, but for the bits of NaNs.
 //!
 //! **Invariants:** a bound may be too wide, never too narrow: what no rule here covers has an infinite
@@ -48,7 +51,8 @@
 //! | `flushed` | all of them, in a second run | the reference with denormal numbers flushed |
 //! | `devices` | collectives | one of the above, on all participants |
 //!
-//! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never leave the cache.
+//! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never
+//! leave the cache.
 //!
 //! `cause` says of what is undecided at which instruction its bound is lost.
 //!
@@ -139,7 +143,8 @@ pub enum Radii {
     Zero,
     /// Nothing is known of any element.
     Unknown,
-    /// The radius of each element in row-major order: at least 0, perhaps infinite. Neither all 0 nor all infinite.
+    /// The radius of each element in row-major order: at least 0, perhaps infinite. Neither all 0 nor all
+    /// infinite.
     Each(Arc<Vec<f64>>),
     /// The same, and limits of the values themselves.
     Limited(Arc<Limited>),
@@ -154,7 +159,8 @@ pub struct Limited {
 }
 
 impl Radii {
-    /// These, as [`Radii::Zero`] or [`Radii::Unknown`] if they are. NaN, the result of arithmetic on infinities, means the same as infinity.
+    /// These, as [`Radii::Zero`] or [`Radii::Unknown`] if they are. NaN, the result of arithmetic on
+    /// infinities, means the same as infinity.
     pub fn new(mut each: Vec<f64>) -> Radii {
         // Whether there are any that are not 0, NaN, or not infinite.
         let kinds = |part: &[f64]| {
@@ -263,7 +269,8 @@ impl Radii {
         matches!(self, Radii::Zero)
     }
 
-    /// Of the same elements, the larger one each, within the limits of these: limits are true by themselves, whatever other radii say.
+    /// Of the same elements, the larger one each, within the limits of these: limits are true by themselves,
+    /// whatever other radii say.
     fn max(self, other: &Radii) -> Radii {
         match (self, other) {
             (Radii::Zero, other) => other.clone(),
@@ -518,7 +525,8 @@ pub fn certify(
     Ok(certified.expect("bounds end for want of effort only where that is limited"))
 }
 
-/// The same, as long as it takes no more effort, in elements for which a bound is found. `None`: it takes more.
+/// The same, as long as it takes no more effort, in elements for which a bound is found. `None`: it takes
+/// more.
 pub fn certify_within(
     module: &Module,
     inputs: Inputs,
@@ -654,7 +662,8 @@ fn evaluate(
     Ok(results.map(|(device, (value, _))| (value.clone(), watcher.result(module, device, &value))).collect())
 }
 
-/// Whether an applied computation gives, of each of its components, that of the accumulators or of the elements, by their order.
+/// Whether an applied computation gives, of each of its components, that of the accumulators or of the
+/// elements, by their order.
 pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
     let options = RunOptions::default();
     let account = Arc::new(Account::new(options.memory_budget(0), 1));

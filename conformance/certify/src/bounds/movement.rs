@@ -1,4 +1,5 @@
-//! What moves elements: the same instruction moves their numbers, which tells where each element of the result comes from.
+//! What moves elements: the same instruction moves their numbers, which tells where each element of the
+//! result comes from.
 
 use hlo::{AttrKey, ElementType, Opcode};
 use hlo_execution::format::Format;
@@ -72,13 +73,15 @@ pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     Some(vec![converted(case, radii)])
 }
 
-/// Of an instruction that moves the elements of its one operand: for each of its result which of those it is, from 1.
+/// Of an instruction that moves the elements of its one operand: for each of its result which of those it is,
+/// from 1.
 pub(super) fn order(case: &Case<'_>) -> Option<Vec<u32>> {
     let [_] = case.args[..] else { return None };
     numbers(case, &|_| true)
 }
 
-/// The same where there are no limits: the instruction moves the radii themselves. What comes from nowhere is 0.
+/// The same where there are no limits: the instruction moves the radii themselves. What comes from nowhere
+/// is 0.
 fn directly(case: &Case<'_>, radii: &[Radii], moves: &dyn Fn(usize) -> bool) -> Option<Radii> {
     let as_f64 = |shape: &hlo::Shape| super::probe::retyped(shape, &|_| ElementType::F64);
     let operands = case.instr.operands().iter().enumerate();

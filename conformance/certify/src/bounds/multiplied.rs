@@ -22,7 +22,8 @@ use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
 use super::sums::{Factor, gamma, has_inexact_indices, is_index_operand, moved_shapes, to_f64};
 
-/// The factor of which products are powers, up to the range of f64: the rounded logarithm of a product to this base is the number of factors.
+/// The factor of which products are powers, up to the range of f64: the rounded logarithm of a product to
+/// this base is the number of factors.
 const COUNTED: f64 = 1.0 + 1.0 / 65536.0;
 
 /// The radii of such a fold.
@@ -169,7 +170,8 @@ fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     Some((0..nan.len()).map(|k| (0..nan[k].len()).map(|i| product(k, i)).collect()).collect())
 }
 
-/// Which products of a type without infinities and NaNs have an exact zero among their factors: whatever saturates on the way, they are 0.
+/// Which products of a type without infinities and NaNs have an exact zero among their factors: whatever
+/// saturates on the way, they are 0.
 fn vanishing(run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     let zero = |x: &Factor, i: usize| x.off[i] == 0.0 && x.magnitude[i] == 0.0;
     let all = run(&|x| (0..x.off.len()).map(|i| if zero(x, i) { 2.0 } else { 1.0 }).collect())?;

@@ -1,6 +1,7 @@
 //! The intervals of an instruction's operands, element by element.
 //!
-//! **Invariant:** with denormal numbers flushed, the interval of an operand of arithmetic that may be denormal holds zero.
+//! **Invariant:** with denormal numbers flushed, the interval of an operand of arithmetic that may be
+//! denormal holds zero.
 
 use hlo::{BufferOf, ElementType, with_buffer};
 use hlo_execution::element::Number;
@@ -85,7 +86,8 @@ impl Operand<'_> {
         self.unknown.iter().map(|&u| f64::from(u8::from(u))).collect()
     }
 
-    /// The least, or the greatest, of what a comparison that flushes takes for zero, in f64; where there is nothing else 0.
+    /// The least, or the greatest, of what a comparison that flushes takes for zero, in f64; where there is
+    /// nothing else 0.
     pub(super) fn taken_for_zero(&self, high: bool) -> Tensor {
         let format = Format::of(self.tensor.element_type());
         let end = |i: usize| {

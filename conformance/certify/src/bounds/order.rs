@@ -72,7 +72,8 @@ pub(super) fn topk_call(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     first_of_each(case, radii, mode, descending)
 }
 
-/// Whether elements are ordered by their bits, which no engine flushes: `topk`, and a sort by a comparison of total order.
+/// Whether elements are ordered by their bits, which no engine flushes: `topk`, and a sort by a comparison of
+/// total order.
 pub(super) fn is_total(case: &Case<'_>) -> bool {
     let comparison = |c: ComputationId| case.module.instr(case.module.root(c));
     match case.opcode() {
@@ -110,7 +111,8 @@ fn first_of_each(case: &Case<'_>, radii: &[Radii], mode: Mode, descending: Optio
     let keys = Intervals::new(case, x, &radii[0]);
     let (mut bounds, mut which) = (Vec::new(), Vec::new());
     for row in 0..rows {
-        // The chosen ones in their order, then the rest: whether one of those belongs before them is what matters.
+        // The chosen ones in their order, then the rest: whether one of those belongs before them is what
+        // matters.
         let mut order: Vec<usize> = (0..k).map(|j| at(row, j)).collect();
         let mut is_chosen = vec![false; n];
         order.iter().for_each(|&i| is_chosen[i - row * n] = true);
@@ -167,7 +169,8 @@ impl Intervals {
         Intervals { value: x.re, low, high, unknown }
     }
 
-    /// Of elements in the reference's order: the error bound of the key of each rank, and whether the element of that rank is decided.
+    /// Of elements in the reference's order: the error bound of the key of each rank, and whether the element
+    /// of that rank is decided.
     fn line(&self, order: &[usize], descending: bool) -> Vec<(f64, bool)> {
         let n = order.len();
         let exact = |i: usize| self.low[i] == self.high[i] || self.value[i].is_nan();
@@ -185,7 +188,8 @@ impl Intervals {
             |i: usize| if descending { (-self.high[i], -self.low[i]) } else { (self.low[i], self.high[i]) };
         let mut lows: Vec<f64> = order.iter().map(|&i| ends(i).0).collect();
         let mut highs: Vec<f64> = order.iter().map(|&i| ends(i).1).collect();
-        // The maximum of upper ends before each rank, and the minimum of lower ends behind it, of uncertain and of all elements.
+        // The maximum of upper ends before each rank, and the minimum of lower ends behind it, of uncertain
+        // and of all elements.
         let (mut before, mut before_all) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
         let mut decided = vec![true; n];
         for (rank, &i) in order.iter().enumerate() {
@@ -237,7 +241,8 @@ fn source_indices(case: &Case<'_>, comparator: ComputationId) -> Option<Vec<usiz
     Some(ids)
 }
 
-/// The key of a comparator that compares one pair of parameters, perhaps with all NaNs and both zeros made one.
+/// The key of a comparator that compares one pair of parameters, perhaps with all NaNs and both zeros made
+/// one.
 fn key(module: &Module, comparator: ComputationId) -> Option<Key> {
     let root = module.instr(module.root(comparator));
     if root.opcode != Opcode::Compare {

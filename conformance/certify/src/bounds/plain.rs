@@ -1,9 +1,10 @@
-//! The commonest elementwise operations on real floats: what [`super::elementwise`] finds by running the instruction at the ends of the operands'
-//! intervals, found by the same arithmetic right here, on all threads and without arrays in between.
+//! The commonest elementwise operations on real floats: what [`super::elementwise`] finds by running the
+//! instruction at the ends of the operands' intervals, found by the same arithmetic right here, on all
+//! threads and without arrays in between.
 //!
-//! Numbers of f32, f16 and bf16 are added, multiplied and divided in f64 and rounded to the type: with 53 bits, more than twice 24 and two, that is rounded as if once (Figueroa,
-//! When is double rounding innocuous?, 1995). Functions are those of
-//! the interpreter.
+//! Numbers of f32, f16 and bf16 are added, multiplied and divided in f64 and rounded to the type: with 53
+//! bits, more than twice 24 and two, that is rounded as if once (Figueroa, When is double rounding
+//! innocuous?, 1995). Functions are those of the interpreter.
 
 use hlo::half::{bf16, f16};
 use hlo::{ElementType, Opcode, with_buffer};
@@ -214,7 +215,8 @@ impl Side<'_> {
     }
 }
 
-/// The radii of a comparison of floats of one of the types here: 0 where the intervals do not meet. `None`: they are found elsewhere.
+/// The radii of a comparison of floats of one of the types here: 0 where the intervals do not meet. `None`:
+/// they are found elsewhere.
 pub(super) fn compared(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
     let ([a, b], [result]) = (&case.args[..], &case.results[..]) else { return None };
     let fits = |a: &Arg<'_>| is_float(a.tensor) && (a.tensor.len() == result.len() || a.tensor.len() == 1);
@@ -250,7 +252,8 @@ fn meets<A: Float>(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
     Some(Radii::new(each))
 }
 
-/// The radii of a `select` whose choices are all decided, between values without limits. `None`: they are found elsewhere.
+/// The radii of a `select` whose choices are all decided, between values without limits. `None`: they are
+/// found elsewhere.
 pub(super) fn selected(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
     let [p, a, b] = &case.args[..] else { return None };
     if !radii[0].is_zero() || radii.iter().any(Radii::has_limits) {

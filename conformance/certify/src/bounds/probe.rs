@@ -43,7 +43,8 @@ pub(super) enum Regions<'a> {
 }
 
 impl Probe {
-    /// The instruction with operands of these shapes and this result. `None` if its computations cannot be had in such types.
+    /// The instruction with operands of these shapes and this result. `None` if its computations cannot be
+    /// had in such types.
     pub(super) fn new(
         source: &Module,
         instr: &Instruction,

@@ -1,4 +1,5 @@
-//! Sums of many products of real floats: what [`super::sums`] finds by exact sums in f64, found by fewer and quicker ones in f32.
+//! Sums of many products of real floats: what [`super::sums`] finds by exact sums in f64, found by fewer and
+//! quicker ones in f32.
 //!
 //! With `A` and `B` the largest magnitudes of the operands' elements, `a` and `b` how far off they are, `m`
 //! the reference's magnitudes and `g` the relative error of all roundings (`gamma`), a sum is off by at most
@@ -7,9 +8,9 @@
 //!
 //! **Rounding.** Factors are scaled by a power of two, so that the largest has an exponent of [`LARGEST`],
 //! and are rounded up to f32. The interpreter's sum of products in f32 is the exact one rounded once, which
-//! [`UNIT`] and [`MIN_F32_SUBNORMAL`] cover. Where the least factors are so small that a sum of products that are not
-//! zero may round to 0, the long way is taken, as for everything else that is not regular: infinities, NaNs,
-//! operands of which nothing is known, few terms.
+//! [`UNIT`] and [`MIN_F32_SUBNORMAL`] cover. Where the least factors are so small that a sum of products that
+//! are not zero may round to 0, the long way is taken, as for everything else that is not regular:
+//! infinities, NaNs, operands of which nothing is known, few terms.
 
 use hlo::{ElementType, Opcode, Shape};
 use hlo_execution::format::{Format, power_of_two};

@@ -1,8 +1,10 @@
-//! Numbers of every real type as ranks in the order of the type, and lines of ranks that constants cut into intervals.
+//! Numbers of every real type as ranks in the order of the type, and lines of ranks that constants cut into
+//! intervals.
 //!
-//! What compares numbers with each other and with constants depends on the order of these alone, so a few representatives of each
-//! interval stand for all numbers. **Invariant:** ranks are exact: `a < b` of a type is `rank(a) < rank(b)`, but that -0 is just below +0 and that
-//! all NaNs of a sign are one rank beyond the infinity of that sign.
+//! What compares numbers with each other and with constants depends on the order of these alone, so a few
+//! representatives of each interval stand for all numbers. **Invariant:** ranks are exact: `a < b` of a type
+//! is `rank(a) < rank(b)`, but that -0 is just below +0 and that all NaNs of a sign are one rank beyond the
+//! infinity of that sign.
 
 use std::collections::BTreeSet;
 
@@ -118,7 +120,8 @@ pub(super) struct Line {
     cuts: Vec<i64>,
     /// Some ranks that the type holds, in order.
     pub(super) ranks: Vec<i64>,
-    /// For each slot the indices of its representatives in `ranks`: slot `2 j` is below the split point `j`, slot `2 j + 1` is that point.
+    /// For each slot the indices of its representatives in `ranks`: slot `2 j` is below the split point `j`,
+    /// slot `2 j + 1` is that point.
     slots: Vec<Vec<usize>>,
 }
 
@@ -199,7 +202,8 @@ impl Line {
         Some((*of_a.get(apart(x, y))?, *of_b.get(apart(y, x))?))
     }
 
-    /// Pairs of representatives that stand for all pairs of ranks from two ranges. `None` if some pairs have no representatives.
+    /// Pairs of representatives that stand for all pairs of ranks from two ranges. `None` if some pairs have
+    /// no representatives.
     pub(super) fn pairs(&self, x: (i64, i64), y: (i64, i64)) -> Option<Vec<(usize, usize)>> {
         let mut pairs = Vec::new();
         for a in self.slot(x.0)..=self.slot(x.1) {

@@ -4,7 +4,8 @@
 //! - `x / exp(y)` as `x * exp(-y)`, and the same of powers;
 //! - `x / sqrt(y)` as `x * rsqrt(y)`, and the other way around;
 //! - `(x / b) / c` as `x / (b * c)`, and `x / (b / c)` as `x * c / b`, where the products are normal numbers;
-//! - `(x * b) * c`, `(x / b) * c` and `(x * b) / c` as `x` times one number, where `c` is a constant or repeats numbers.
+//! - `(x * b) * c`, `(x / b) * c` and `(x * b) / c` as `x` times one number, where `c` is a constant or
+//!   repeats numbers.
 //!
 //! With `q = x / c` and `u` the unit, the reciprocal is rounded, which moves the product by less than one
 //! unit in the last place of `q` (a relative `u` of less than `1 / u` half units); the product is rounded by
@@ -14,7 +15,8 @@
 //! its absolute error is multiplied by `x`; of divisors so small that it overflows nothing is known of the
 //! product.
 //!
-//! Of the others each way has one rounding more than there are operations, each of a relative `u`, which is at most a unit in the last place: those of the reference, and as many of the engine.
+//! Of the others each way has one rounding more than there are operations, each of a relative `u`, which is
+//! at most a unit in the last place: those of the reference, and as many of the engine.
 
 use hlo::{AttrKey, InstrId, Module, Opcode};
 use hlo_execution::format::Format;
@@ -31,7 +33,8 @@ const ULPS: f64 = 2.0;
 /// The same of two quotients in one another: two roundings each way.
 const REGROUPED_ULPS: f64 = 4.0;
 
-/// How many instructions are looked at before a divisor; one that is computed by more counts as one that repeats numbers.
+/// How many instructions are looked at before a divisor; one that is computed by more counts as one that
+/// repeats numbers.
 const MAX_INSTRUCTIONS: usize = 64;
 
 /// How a quotient may be computed.
@@ -100,8 +103,9 @@ fn source(module: &Module, mut id: InstrId, nested: bool) -> Option<Opcode> {
     None
 }
 
-/// Whether a value may repeat numbers, or be a constant once a compiler has folded it: computed from constants and broadcasts alone. What is handed to a
-/// computation counts as what a caller has; `nested`: callers are not known.
+/// Whether a value may repeat numbers, or be a constant once a compiler has folded it: computed from
+/// constants and broadcasts alone. What is handed to a computation counts as what a caller has; `nested`:
+/// callers are not known.
 fn repeats(module: &Module, divisor: InstrId, nested: bool) -> bool {
     let mut seen = FxHashSet::default();
     let mut pending = vec![divisor];
@@ -131,7 +135,8 @@ fn repeats(module: &Module, divisor: InstrId, nested: bool) -> bool {
     true
 }
 
-/// The operand that a computation is called with, if there is one caller and it hands its operands on as they are.
+/// The operand that a computation is called with, if there is one caller and it hands its operands on as they
+/// are.
 fn only_passed(module: &Module, computation: hlo::ComputationId, number: usize) -> Option<InstrId> {
     let mut callers = module.computations().iter().flat_map(|&c| module.instructions(c)).filter(|&id| {
         let instr = module.instr(id);
@@ -185,7 +190,8 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], quotients: Radii, mode: 
     })
 }
 
-/// How many units in the last place (of complex numbers, of the modulus) the other ways are off by, reference and engine together.
+/// How many units in the last place (of complex numbers, of the modulus) the other ways are off by, reference
+/// and engine together.
 fn units(case: &Case<'_>, complex: bool) -> f64 {
     let ty = case.results[0].element_type();
     let of = |opcode| f64::from(case.settings.allowances.functions.ulps(opcode, ty));
@@ -195,7 +201,8 @@ fn units(case: &Case<'_>, complex: bool) -> f64 {
         units += ULPS;
     }
     if ways.root {
-        // Each of both functions and of what follows rounds; a unit of a function is two of the quotient at most.
+        // Each of both functions and of what follows rounds; a unit of a function is two of the quotient at
+        // most.
         units += 4.0 + 2.0 * of(Opcode::Rsqrt).max(of(Opcode::Sqrt));
     }
     if ways.regrouped || ways.gathered.is_some() {
@@ -239,7 +246,8 @@ impl Product {
         least > low && most < high
     }
 
-    /// How much farther a product of magnitude `v` is off that is off by `r`, where `c` may be multiplied with a factor of the other operand first: that may be too small to be normal.
+    /// How much farther a product of magnitude `v` is off that is off by `r`, where `c` may be multiplied
+    /// with a factor of the other operand first: that may be too small to be normal.
     fn gathered(&self, v: f64, r: f64, c: Divided) -> f64 {
         if v.is_nan() || r.is_infinite() || c.size.is_infinite() {
             return 0.0;
@@ -268,7 +276,8 @@ impl Product {
         const UNKNOWN: f64 = f64::INFINITY;
         let format = self.format;
         let zero = |of: Divided| of.size == 0.0 && of.off == 0.0;
-        // NaNs are those of either, a quotient by 0 is the product with an infinity, and of 0 both are 0 where the reciprocal is a number.
+        // NaNs are those of either, a quotient by 0 is the product with an infinity, and of 0 both are 0
+        // where the reciprocal is a number.
         if v.is_nan() || r.is_infinite() || zero(c) && !zero(x) {
             return 0.0;
         }

@@ -5,7 +5,8 @@
 //! as much of the sum of magnitudes; sums are widened by that. Elements of which nothing is known, and
 //! denormals that may be flushed, go the long way.
 //!
-//! **Invariant:** which sums are formed, and in what order, depends on shapes alone, not on the number of threads.
+//! **Invariant:** which sums are formed, and in what order, depends on shapes alone, not on the number of
+//! threads.
 
 use hlo::{AttrKey, Opcode};
 use hlo_execution::format::Format;
@@ -93,7 +94,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Rad
 /// How the elements of an array are divided among results: for each of `rows`, in row-major order, `inner`
 /// elements that all belong to one result, or to as many consecutive ones.
 struct Layout {
-    /// Sizes of the outer dimensions, and the number of results from one index to the next; 0 of dimensions that are folded.
+    /// Sizes of the outer dimensions, and the number of results from one index to the next; 0 of dimensions
+    /// that are folded.
     outer: Vec<(usize, usize)>,
     inner: usize,
     /// Whether the inner elements are folded.

@@ -30,7 +30,8 @@ use super::{Bounds, Radii};
 
 type C = Complex<f64>;
 
-/// That an array holds the reflectors (or their taus) of a factorization, and what the columns of Q are off by, by their norms.
+/// That an array holds the reflectors (or their taus) of a factorization, and what the columns of Q are off
+/// by, by their norms.
 #[derive(Debug)]
 pub(super) struct Basis {
     /// Of each matrix of the batch.
@@ -199,7 +200,8 @@ impl Factored {
         Some(Moved { packed, taus, basis })
     }
 
-    /// The errors of tails (row by row) and taus for errors `basis` of the columns of Q. `None`: nothing is known.
+    /// The errors of tails (row by row) and taus for errors `basis` of the columns of Q. `None`: nothing is
+    /// known.
     fn reflectors(&self, basis: &[f64], by: Roundings) -> Option<(Vec<f64>, Vec<f64>)> {
         let (m, d, steps) = (self.m, self.depth(), self.steps());
         if self.taus[..steps].contains(&C::ZERO) {
@@ -278,7 +280,8 @@ pub(super) fn geqrf(case: &Case<'_>, algorithm: Algorithm) -> Option<(Vec<Bounds
     Some((bounds, Basis { columns: d, soft: basis, hard: hard_basis }))
 }
 
-/// Products of reflectors, by norms: what they are at most, and what they are off by, of the first one, of the first two, and so on.
+/// Products of reflectors, by norms: what they are at most, and what they are off by, of the first one, of
+/// the first two, and so on.
 struct Products {
     sizes: Vec<f64>,
     off: Vec<f64>,

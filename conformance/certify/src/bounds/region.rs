@@ -2,12 +2,13 @@
 //! accumulator and on something of the elements, or a choice between the accumulators and the elements by
 //! their order.
 //!
-//! - **Operations** (sums, products, extremes, logic) of the accumulator with a function of elements alone are read off the expression:
-//!   `acc + x * x`.
-//! - **Choices** (argmax, extremes written out, overwriting) are not matched against forms, since there are too many. That such a region only
-//!   compares ([`Compared`]) is shown from its expression: comparisons of an accumulator with its element or with constants,
-//!   logic on their results, and selections by these. So what it gives depends on the order of its operands and of the constants alone,
-//!   and a [`Table`] of what it gives for representatives of each order tells everything.
+//! - **Operations** (sums, products, extremes, logic) of the accumulator with a function of elements alone
+//!   are read off the expression: `acc + x * x`.
+//! - **Choices** (argmax, extremes written out, overwriting) are not matched against forms, since there are
+//!   too many. That such a region only compares ([`Compared`]) is shown from its expression: comparisons of
+//!   an accumulator with its element or with constants, logic on their results, and selections by these. So
+//!   what it gives depends on the order of its operands and of the constants alone, and a [`Table`] of what
+//!   it gives for representatives of each order tells everything.
 //!
 //! **Invariant:** what is not shown is not recognized.
 

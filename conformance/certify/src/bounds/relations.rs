@@ -4,10 +4,11 @@
 //! it. Radii alone say that the difference is off by twice what `x` is off by. So leaves carry, where radii
 //! are wide:
 //!
-//! - **Order** ([`Order`]): each element is no less (no more) than some elements of another array, its group: extremes of it, sums of what is not negative,
-//!   and these moved about. A difference of the two has a sign, a quotient of the two is no more than 1.
-//! - **Peak** ([`Peak`]): of each group of elements at least one is no less than a number. A difference to the maximum has a peak at 0, its exponential one at 1, and
-//!   the sum of those is no less.
+//! - **Order** ([`Order`]): each element is no less (no more) than some elements of another array, its group:
+//!   extremes of it, sums of what is not negative, and these moved about. A difference of the two has a sign,
+//!   a quotient of the two is no more than 1.
+//! - **Peak** ([`Peak`]): of each group of elements at least one is no less than a number. A difference to
+//!   the maximum has a peak at 0, its exponential one at 1, and the sum of those is no less.
 //!
 //! **Invariants:** an instruction has one value in an engine's run, whoever reads it, but for what the
 //! liberties grant: a reader may see it before a rounding that another one sees it after (contraction of a
@@ -31,7 +32,8 @@ use super::{Bounds, Leaf, Radii, Settings, elementwise, movement, reciprocals};
 /// Of an element that is in no group.
 const NONE: u32 = u32::MAX;
 
-/// Radii from which a maximum is related to what it is of: below it exponentials of differences are bounded well enough.
+/// Radii from which a maximum is related to what it is of: below it exponentials of differences are bounded
+/// well enough.
 const WIDE: f64 = 1.0 / 16.0;
 
 /// What is known of an array beside others.
@@ -120,7 +122,8 @@ impl Readers {
         let allowed = &settings.allowances;
         let mut apart = 0.0;
         if allowed.excess_precision && format.precision < 24 || allowed.contraction && self.product {
-            // Double rounding: a value that was rounded to more bits before is off by slightly more than half a unit.
+            // Double rounding: a value that was rounded to more bits before is off by slightly more than half
+            // a unit.
             apart = format.ulp(magnitude) * (0.5 + 1.0 / 64.0);
         }
         if allowed.flush_denormals {
@@ -139,7 +142,8 @@ pub(super) struct Peak {
 }
 
 impl Peak {
-    /// The numbers of groups all of whose elements an addition puts into one result each, by result: `into` has the result of each element.
+    /// The numbers of groups all of whose elements an addition puts into one result each, by result: `into`
+    /// has the result of each element.
     pub(super) fn within(&self, into: &[u32], results: usize, mode: Mode) -> Vec<f64> {
         const SEVERAL: u32 = u32::MAX - 1;
         let least = &self.least[mode as usize];
@@ -234,7 +238,8 @@ pub(super) fn reduced(case: &Case<'_>) -> Option<Vec<u32>> {
     Some(groups)
 }
 
-/// A reduction by maximum or minimum of an array whose radii are wide, or by addition of one that is not negative.
+/// A reduction by maximum or minimum of an array whose radii are wide, or by addition of one that is not
+/// negative.
 fn fold(case: &Case<'_>) -> Option<Order> {
     let [operand, init] = &case.args[..] else { return None };
     let ty = operand.tensor.element_type();
@@ -357,7 +362,8 @@ fn carried(case: &Case<'_>, result: &Tensor) -> Relations {
     Relations { same: None, orders, peak }
 }
 
-/// Whether a bitcast leaves the elements in order: as a reshape does, if both layouts are those of row-major order.
+/// Whether a bitcast leaves the elements in order: as a reshape does, if both layouts are those of row-major
+/// order.
 fn keeps_order(case: &Case<'_>) -> bool {
     case.args[0].tensor.element_type() == case.results[0].element_type()
         && movement::order(case)
@@ -389,7 +395,8 @@ fn magnitude(l: Limits) -> f64 {
     l.low.abs().max(l.high.abs())
 }
 
-/// What `subtract` and `divide` know of an element: the other operand, an element of the array `x`, is in the group that this one is beyond.
+/// What `subtract` and `divide` know of an element: the other operand, an element of the array `x`, is in the
+/// group that this one is beyond.
 struct Pairs<'a> {
     order: &'a Order,
     readers: Readers,
@@ -421,7 +428,8 @@ impl<'a> Pairs<'a> {
         (group != NONE && self.order.groups.of.at(i) == group).then_some(group as usize)
     }
 
-    /// The intervals of the element and of what is beyond it, and how far apart readers may see either: `x - apart` is beyond.
+    /// The intervals of the element and of what is beyond it, and how far apart readers may see either:
+    /// `x - apart` is beyond.
     fn pair(&self, i: usize, settings: &Settings, mode: Mode) -> Option<(Limits, Limits, f64)> {
         self.group(i)?;
         let x = interval(&self.x, &self.radii[0][mode as usize], i)?;
@@ -452,7 +460,8 @@ fn narrow(case: &Case<'_>, leaf: &mut Leaf, of: impl Fn(usize, Mode) -> Limits) 
     leaf.bounds = Bounds::of(soft, hard).shared();
 }
 
-/// `subtract` of an extreme and what it is of has a sign, but for what readers see differently. Gives the peaks of differences to maxima.
+/// `subtract` of an extreme and what it is of has a sign, but for what readers see differently. Gives the
+/// peaks of differences to maxima.
 fn difference(case: &Case<'_>, result: &Tensor, leaf: &mut Leaf) -> Option<Peak> {
     let format = Format::of(result.element_type())?;
     let kinds = [Beyond::Maximum, Beyond::Minimum, Beyond::Sum];
@@ -488,7 +497,8 @@ fn difference(case: &Case<'_>, result: &Tensor, leaf: &mut Leaf) -> Option<Peak>
     Some(Peak { of: pairs.order.groups.of.clone(), least: [least(Mode::Soft), least(Mode::Hard)] })
 }
 
-/// `divide` of what is not negative by its maximum or its sum is no more than 1, but for what readers see differently.
+/// `divide` of what is not negative by its maximum or its sum is no more than 1, but for what readers see
+/// differently.
 fn quotient(case: &Case<'_>, result: &Tensor, leaf: &mut Leaf) {
     let Some(pairs) = Pairs::of(case, 0, 1, &[Beyond::Maximum, Beyond::Sum]) else { return };
     let Some(format) = Format::of(result.element_type()) else { return };

@@ -4,8 +4,10 @@
 //! and the initial value once. What a region computes is recognized ([`Region`]) component by component, and
 //! each component has bounds that hold in any order:
 //!
-//! - what is associative and commutative to the bit (integers, logic, choices by a total order) is exact where its operands are;
-//! - sums, products, extremes and log-sum-exp, of elements or of a function of them, have their own rules, whose bounds hold in any order;
+//! - what is associative and commutative to the bit (integers, logic, choices by a total order) is exact
+//!   where its operands are;
+//! - sums, products, extremes and log-sum-exp, of elements or of a function of them, have their own rules,
+//!   whose bounds hold in any order;
 //! - choices reach what may be chosen ([`selected`]).
 //!
 //! Of a component that is not recognized nothing is known, unless each result has one element. Some
@@ -172,7 +174,8 @@ fn plain(case: &Case<'_>) -> Option<Order> {
     let complex = types.iter().any(|ty| ty.is_complex());
     match by {
         Opcode::Add | Opcode::Multiply if number => Some(Order::Covered),
-        // Of complex numbers that compare equal an extreme is the first, and NaNs are passed on by their order.
+        // Of complex numbers that compare equal an extreme is the first, and NaNs are passed on by their
+        // order.
         Opcode::Maximum | Opcode::Minimum if complex && !has_one_extreme(case) => {
             Some(complex_extremes(case).map_or(Order::Unknown, Order::Any))
         }
@@ -192,7 +195,8 @@ fn plain(case: &Case<'_>) -> Option<Order> {
     }
 }
 
-/// Whether complex numbers that compare equal are the same ones, and all compare: without NaNs, and zeros of one sign alone in each part.
+/// Whether complex numbers that compare equal are the same ones, and all compare: without NaNs, and zeros of
+/// one sign alone in each part.
 fn has_one_extreme(case: &Case<'_>) -> bool {
     let parts = case.args.iter().map(|a| Numbers::of(a.tensor)).map(|x| [x.re, x.im.unwrap_or_default()]);
     let all = parts.fold([Vec::new(), Vec::new()], |[mut re, mut im], [a, b]| {

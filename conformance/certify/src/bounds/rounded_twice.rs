@@ -1,12 +1,16 @@
-//! Results of types of a byte and less that are rounded twice: computed in f16 and then converted, as who keeps excess precision may.
+//! Results of types of a byte and less that are rounded twice: computed in f16 and then converted, as who
+//! keeps excess precision may.
 //!
-//! Rounding to a type of precision `p` by way of one of at least `2 p + 2` is as if once for sums, products, quotients and square roots (Figueroa, When is double rounding
-//! innocuous?, 1995). f16 has 11 bits: that is too few for f8e3m4, which has 5, and for other functions in any type. Where the exact result is so near to the middle of two numbers
-//! that f16 has that middle, ties go to the even one.
+//! Rounding to a type of precision `p` by way of one of at least `2 p + 2` is as if once for sums, products,
+//! quotients and square roots (Figueroa, When is double rounding innocuous?, 1995). f16 has 11 bits: that is
+//! too few for f8e3m4, which has 5, and for other functions in any type. Where the exact result is so near to
+//! the middle of two numbers that f16 has that middle, ties go to the even one.
 //!
-//! What is a NaN in f16 becomes a zero in types without NaN, whose sign is the NaN's: IEEE 754 says nothing of that.
+//! What is a NaN in f16 becomes a zero in types without NaN, whose sign is the NaN's: IEEE 754 says nothing
+//! of that.
 //!
-//! The exact result is that of the same instruction in f64, which is far nearer to it than any middle in f16 that it is not.
+//! The exact result is that of the same instruction in f64, which is far nearer to it than any middle in f16
+//! that it is not.
 
 use hlo::ElementType;
 use hlo_execution::format::{Format, rounded};
@@ -52,7 +56,8 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], found: Radii, mode: Mode
     })
 }
 
-/// The results in f64, and these rounded to f16 and then to the type. `None`: the instruction is not to be had in f64.
+/// The results in f64, and these rounded to f16 and then to the type. `None`: the instruction is not to be
+/// had in f64.
 fn twice(case: &Case<'_>, ty: ElementType) -> Option<(Vec<f64>, Vec<f64>)> {
     let wide = |ty: ElementType| if Format::of(ty).is_some() { ElementType::F64 } else { ty };
     let shapes: Vec<hlo::Shape> =

@@ -32,7 +32,8 @@ pub(super) struct Arg<'a> {
     pub(super) from: InstrId,
 }
 
-/// An instruction that was executed, and what is known of its operands. Its operands and results may be parts of the instruction's own.
+/// An instruction that was executed, and what is known of its operands. Its operands and results may be parts
+/// of the instruction's own.
 pub(super) struct Case<'a> {
     pub(super) module: &'a Module,
     pub(super) instr: &'a Instruction,
@@ -321,7 +322,8 @@ pub(super) fn concluded(t: &Tensor, soft: Radii, hard: Radii) -> Bounds {
         let hard = at_least(t, hard);
         return Bounds { soft: hard.clone(), hard, ..Bounds::default() };
     }
-    // Integers are decisions of their own: which arithmetic of theirs follows from how far an operand is off is not known.
+    // Integers are decisions of their own: which arithmetic of theirs follows from how far an operand is off
+    // is not known.
     let soft = if Format::of(t.element_type()).is_some() { soft } else { known(soft) };
     Bounds::of(at_least(t, soft), at_least(t, hard))
 }
@@ -449,7 +451,8 @@ fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
     Some(found)
 }
 
-/// Wider by a rounding that excess precision may leave out: of a conversion by what that rounded off, otherwise by half a unit.
+/// Wider by a rounding that excess precision may leave out: of a conversion by what that rounded off,
+/// otherwise by half a unit.
 fn unrounded(case: &Case<'_>, tensor: &Tensor, radii: Radii, mode: Mode) -> Radii {
     let ty = tensor.element_type();
     let Some(format) = Format::of(ty).filter(|f| f.precision < 24) else { return radii };
@@ -502,7 +505,8 @@ pub(super) fn moves(opcode: Opcode) -> bool {
         || matches!(opcode, Opcode::Select | Opcode::Copy | Opcode::Real | Opcode::Imag | Opcode::Complex)
 }
 
-/// Whether an instruction computes elements, whose rounding may be left out. Who asks for a rounding by name gets it.
+/// Whether an instruction computes elements, whose rounding may be left out. Who asks for a rounding by name
+/// gets it.
 fn rounds(opcode: Opcode) -> bool {
     !moves(opcode) && opcode != Opcode::ReducePrecision && !matches!(kind(opcode), Kind::Sort | Kind::Topk)
 }
@@ -610,7 +614,8 @@ fn rule(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     }
 }
 
-/// The binary operation of two parameters that a computation is, and whether it is given in a tuple as often as it has results.
+/// The binary operation of two parameters that a computation is, and whether it is given in a tuple as often
+/// as it has results.
 pub(super) fn monoid(module: &Module, computation: ComputationId) -> Option<Opcode> {
     hlo_interp::binary_of(module, computation).or_else(|| written(module, computation))
 }
@@ -651,7 +656,8 @@ fn computes_in_less(case: &Case<'_>) -> bool {
     given.zip(&case.results).any(|(given, result)| unit(given) > unit(result.element_type()))
 }
 
-/// Whether it gives products of windows. Those that overlap share their factors, and may have them in any order.
+/// Whether it gives products of windows. Those that overlap share their factors, and may have them in any
+/// order.
 fn multiplies_windows(case: &Case<'_>) -> bool {
     case.opcode() == Opcode::ReduceWindow && folds_by(case) == Some(Opcode::Multiply)
 }

@@ -121,7 +121,8 @@ impl Search<'_> {
         self.needed
     }
 
-    /// Something in a computation is needed, perhaps a parameter: what its callers pass on, and what decides that they call it.
+    /// Something in a computation is needed, perhaps a parameter: what its callers pass on, and what decides
+    /// that they call it.
     fn enter(&mut self, computation: ComputationId, parameter: bool) {
         let mut entered = vec![(computation, parameter)];
         while let Some((computation, parameter)) = entered.pop() {

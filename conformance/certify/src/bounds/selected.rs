@@ -22,7 +22,8 @@ use super::terms::Terms;
 
 const UNKNOWN: f64 = f64::INFINITY;
 
-/// How many different elements are tried against all others of a result, until any that could be given is taken to be.
+/// How many different elements are tried against all others of a result, until any that could be given is
+/// taken to be.
 const MAX_TRIED: usize = 32;
 
 /// The most comparisons for an instruction.

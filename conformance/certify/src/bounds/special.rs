@@ -1,19 +1,28 @@
-//! Infinities and NaNs that the order or the formula of a computation decides, which an engine is free to choose.
+//! Infinities and NaNs that the order or the formula of a computation decides, which an engine is free to
+//! choose.
 //!
-//! Radii say nothing of them: no distance to an infinity is finite. They are explained where one can say which other ones there are:
+//! Radii say nothing of them: no distance to an infinity is finite. They are explained where one can say
+//! which other ones there are:
 //!
-//! - **A real sum that overflows in some order** (of a reduction, dot, ragged dot or convolution). Let P be the sum of its positive terms and N that of its negative ones. Where P is beyond the greatest number of the accumulator, adding
-//!   the positive terms first gives plus infinity, and likewise N; where both are, NaN. So these are results of a permitted order, whatever the exact sum is.
-//! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products and quotients and what is made of them, complex sums, Fourier transforms, linear
-//!   systems, normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers infinities; the textbook's formulas do not).
+//! - **A real sum that overflows in some order** (of a reduction, dot, ragged dot or convolution). Let P be
+//!   the sum of its positive terms and N that of its negative ones. Where P is beyond the greatest number of
+//!   the accumulator, adding the positive terms first gives plus infinity, and likewise N; where both are,
+//!   NaN. So these are results of a permitted order, whatever the exact sum is.
+//! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products
+//!   and quotients and what is made of them, complex sums, Fourier transforms, linear systems, normalization.
+//!   Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers
+//!   infinities; the textbook's formulas do not).
 //! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups
 //!   elements are added, and when an inverse is scaled, is the algorithm's choice. For real data half of the
 //!   greatest number is enough: an algorithm by way of a complex transform of half the length (Numerical
 //!   Recipes, section 12.3) adds an element to the conjugate of another before it halves the sum.
-//! - **A normalization whose variance and epsilon are a zero in the operands' type**: an engine that computes in that type divides by it.
-//! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or flushed itself. So logarithms and reciprocal roots of one are infinite.
+//! - **A normalization whose variance and epsilon are a zero in the operands' type**: an engine that computes
+//!   in that type divides by it.
+//! - **A quotient by a denormal number** that is flushed: infinite, or NaN if the numerator is a zero or
+//!   flushed itself. So logarithms and reciprocal roots of one are infinite.
 //!
-//! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite result is never explained here.
+//! **Invariants:** operands are known, so that the reference's infinities are the engine's too. A finite
+//! result is never explained here.
 
 use std::sync::Arc;
 
@@ -100,7 +109,8 @@ fn made(case: &Case<'_>, leaves: &mut [Leaf], known: impl Fn(&Leaf) -> bool) {
     }
 }
 
-/// Of complex elementwise arithmetic by a formula, where an operand is not finite and may be anything that is not: the same is so of the result.
+/// Of complex elementwise arithmetic by a formula, where an operand is not finite and may be anything that is
+/// not: the same is so of the result.
 fn of_specials(case: &Case<'_>, leaves: &mut [Leaf]) {
     let ([leaf], [result]) = (leaves, &case.results[..]) else { return };
     if kind(case.opcode()) != Kind::Elementwise || !has_formulas(case, result.element_type()) {

@@ -1,7 +1,8 @@
 //! Limits of sums: what a reduction by addition is at least and at most, where terms have limits.
 //!
-//! In any order and with any brackets a sum of `n` terms is within `gamma` times the sum of magnitudes of the exact one; one of terms that are
-//! not negative is no less than any of them, since rounding is monotone: `fl(a + b) >= a` where `b >= 0`.
+//! In any order and with any brackets a sum of `n` terms is within `gamma` times the sum of magnitudes of the
+//! exact one; one of terms that are not negative is no less than any of them, since rounding is monotone:
+//! `fl(a + b) >= a` where `b >= 0`.
 
 use hlo::Opcode;
 use hlo_execution::format::{Format, has_infinities};

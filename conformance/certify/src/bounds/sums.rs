@@ -1,9 +1,10 @@
 //! Sums: products over contracting dimensions, and folds by an addition.
 //!
-//! A sum of `n` terms, in any order, in pieces, as a tree, with or without `fma`, or exact: each term goes through at most `n - 1`
-//! additions and one multiplication, so the computed value is within `gamma = n u / (1 - n u)` times the sum of magnitudes of the exact
-//! one (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2), where `u` is the unit of the accumulator. Magnitudes, how
-//! operands that are off move the sum, and numbers of terms are the same instruction in f64 on other operands.
+//! A sum of `n` terms, in any order, in pieces, as a tree, with or without `fma`, or exact: each term goes
+//! through at most `n - 1` additions and one multiplication, so the computed value is within
+//! `gamma = n u / (1 - n u)` times the sum of magnitudes of the exact one (Higham, Accuracy and Stability of
+//! Numerical Algorithms, section 4.2), where `u` is the unit of the accumulator. Magnitudes, how operands
+//! that are off move the sum, and numbers of terms are the same instruction in f64 on other operands.
 
 use hlo::attrs::Precision;
 use hlo::{AttrKey, ElementType, Opcode, Shape};
@@ -42,7 +43,8 @@ pub(super) struct Terms {
     pub(super) exact: Option<Vec<f64>>,
     /// An infinity or NaN among the terms may be another; `None`: nowhere.
     pub(super) wild: Option<Vec<bool>>,
-    /// What roundings of the accumulator and operands that are off come to together, if that was found at once.
+    /// What roundings of the accumulator and operands that are off come to together, if that was found at
+    /// once.
     pub(super) error: Option<Vec<f64>>,
 }
 
@@ -110,7 +112,8 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
     };
     let n = result.len();
-    // What nothing is known of is left out of the sums, and makes those unknown that it meets: exact sums with infinities in them are slow.
+    // What nothing is known of is left out of the sums, and makes those unknown that it meets: exact sums
+    // with infinities in them are slow.
     let known = |v: &[f64]| v.iter().map(|&x| if x.is_finite() { x } else { 0.0 }).collect::<Vec<f64>>();
     let mut magnitude = run(&|k| known(&xs[k].largest))?;
     // Products of f64 may be too small for one.
@@ -160,7 +163,8 @@ pub(super) fn products(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         }
     }
     if factors == 4 {
-        // An operand times its scale may be too small or too large for f32, although the product of all is not.
+        // An operand times its scale may be too small or too large for f32, although the product of all is
+        // not.
         let single = Format::of(ElementType::F32)?;
         for (operand, scale) in [(0, 2), (1, 3)] {
             let small = run(&|k| match k {
@@ -216,10 +220,12 @@ pub(super) fn term_count(case: &Case<'_>) -> f64 {
     case.instr.attrs.ints_or_empty(AttrKey::LhsContractingDims).iter().map(|&d| size(lhs, d)).product()
 }
 
-/// The relative error of an operand that is cut off to the 10 fraction bits of TF32, more than that of rounding to them.
+/// The relative error of an operand that is cut off to the 10 fraction bits of TF32, more than that of
+/// rounding to them.
 const TF32_UNIT: f64 = 1.0 / (1 << 10) as f64;
 
-/// Whether operands of f32 may be cut off to TF32: engines that do so do it where the instruction asks for no more precision.
+/// Whether operands of f32 may be cut off to TF32: engines that do so do it where the instruction asks for no
+/// more precision.
 fn may_be_tf32(case: &Case<'_>) -> bool {
     let asked = case.instr.attrs.precisions();
     case.settings.allowances.tf32 && asked.is_none_or(|all| all.iter().all(|p| *p == Precision::Default))
@@ -292,8 +298,8 @@ impl Factor {
         self.special.iter().any(|&s| s != Special::NONE)
     }
 
-    /// The same factor of a product of an element type, cut off to TF32 where engines may do that: what an element may be, times one and
-    /// [`TF32_UNIT`].
+    /// The same factor of a product of an element type, cut off to TF32 where engines may do that: what an
+    /// element may be, times one and [`TF32_UNIT`].
     pub(super) fn in_tf32(mut self, case: &Case<'_>, ty: ElementType) -> Factor {
         if ty == ElementType::F32 && may_be_tf32(case) {
             for (off, largest) in self.off.iter_mut().zip(&mut self.largest) {
@@ -352,7 +358,8 @@ pub(super) fn concluded(
                 sum[i]
             }
             None => {
-                // The exact sum is half a unit around the reference, or the reference has errors of its own. One element is passed on as it is.
+                // The exact sum is half a unit around the reference, or the reference has errors of its own.
+                // One element is passed on as it is.
                 let passed = count <= 1.0 && manner.factors == 0.0;
                 if steps > 0.0 || error > 0.0 && !passed {
                     if steps > 0.0 && (literal_reference || manner.literal) {
@@ -422,7 +429,8 @@ pub(super) fn concluded(
     Radii::new(each)
 }
 
-/// The number of terms up to which a sum is one product, or an initial value and an element: an engine may leave out adding it to zero, and so give -0.
+/// The number of terms up to which a sum is one product, or an initial value and an element: an engine may
+/// leave out adding it to zero, and so give -0.
 fn alone(opcode: Opcode, complex: bool) -> f64 {
     match opcode {
         Opcode::Dot | Opcode::Convolution | Opcode::RaggedDot | Opcode::ScaledDot => {

@@ -86,7 +86,8 @@ impl Terms {
     }
 }
 
-/// For each element of an array of these sizes the sum of its coordinates times these strides, in row-major order.
+/// For each element of an array of these sizes the sum of its coordinates times these strides, in row-major
+/// order.
 fn positions(sizes: &[usize], strides: &[usize]) -> Vec<usize> {
     let mut all = vec![0];
     for (&size, &stride) in sizes.iter().zip(strides) {

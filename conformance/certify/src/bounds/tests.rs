@@ -37,7 +37,8 @@ fn given(module: &Module, inputs: &[&[f32]]) -> Inputs {
     Inputs { arguments: vec![arguments.collect()], host: Arc::new(hlo_interp::device::host::NoHost) }
 }
 
-/// Runs a program of one device on arrays of f32 (dimensions from the parameters), and gives bounds and values.
+/// Runs a program of one device on arrays of f32 (dimensions from the parameters), and gives bounds and
+/// values.
 fn certified(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<(ArrayLiteral, Bounds)> {
     let (module, found) = parse_text(text);
     let module = module.unwrap_or_else(|| panic!("{found:?}"));
@@ -362,7 +363,8 @@ ENTRY e { x = f32[3] parameter(0)\n y = f32[3] map(x), dimensions={0}, to_apply=
 /// Each lane takes its own branch, and ends its own loop.
 #[test]
 fn branches_and_loops_of_applied_computations_are_followed() {
-    // The selector is exact: lanes have 2 ulp of 2^-24 and 2^-23 by exp and tanh; those of 0 and infinity give what is exact.
+    // The selector is exact: lanes have 2 ulp of 2^-24 and 2^-23 by exp and tanh; those of 0 and infinity
+    // give what is exact.
     let text = "HloModule m
 yes { t = (f32[], s32[]) parameter(0)\n x = f32[] get-tuple-element(t), index=0\n y = f32[] exponential(x)\n i = s32[] get-tuple-element(t), index=1\n ROOT r = (f32[], s32[]) tuple(y, i) }
 no { x = f32[] parameter(0)\n y = f32[] negate(x)\n i = s32[] constant(7)\n ROOT r = (f32[], s32[]) tuple(y, i) }
@@ -449,7 +451,8 @@ ENTRY e {{ x = f32[{n}] parameter(0)\n y = {ty}[{n}] {x}(x)\n i = {ty}[] constan
     assert!(b.is_exact(), "{b:?}");
 }
 
-/// Complex products are rounded each, however they are folded; real ones of exact factors are exact where each step is.
+/// Complex products are rounded each, however they are folded; real ones of exact factors are exact where
+/// each step is.
 #[test]
 fn products_of_many_are_rounded_at_each_step() {
     let scatter = |ty: &str| {
@@ -506,7 +509,8 @@ fn open_numbers_have_no_bounds() {
     assert!(r.soft.at(0) > 0.0 && r.hard.at(1) < 1e-6);
 }
 
-/// A factor by LAPACK is a factor, a solution a solution; of a matrix that is hardly positive nothing is known.
+/// A factor by LAPACK is a factor, a solution a solution; of a matrix that is hardly positive nothing is
+/// known.
 #[test]
 fn factors_and_solutions_by_lapack_have_bounds() {
     let potrf = |uplo: u8| {
@@ -622,7 +626,8 @@ fn pivots_that_may_be_others_are_open() {
     assert!(all[0].1.soft.at(3).is_infinite());
 }
 
-/// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius allowed by `limit`.
+/// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius
+/// allowed by `limit`.
 fn check(actual: &[f32], result: &(ArrayLiteral, Bounds), limit: f64) {
     let values = number::Numbers::of(&hlo_interp::Tensor::from_literal(result.0.clone())).re;
     assert_eq!(values.len(), actual.len());
@@ -856,7 +861,8 @@ fn products_that_underflow_are_zeros_of_either_sign() {
     assert!(one(text, &[&[-0.0], &[1.0]]).is_exact());
 }
 
-/// What selects sees its operands as they are, not the numbers that bounds are counted by: here the imaginary part decides.
+/// What selects sees its operands as they are, not the numbers that bounds are counted by: here the imaginary
+/// part decides.
 #[test]
 fn what_is_scattered_goes_where_elements_are_selected() {
     for fold in ["add", "multiply"] {

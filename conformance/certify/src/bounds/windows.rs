@@ -1,8 +1,10 @@
 //! `select-and-scatter` in any order: which element of a window is selected.
 //!
-//! StableHLO defines the selection as a `reduce_window` by `select`, and leaves the order of the elements that a reduction combines to the implementation. An element that is
-//! kept against each other one of its window, and that replaces each other one, is selected in any order and with any brackets: whichever it meets, it goes on. That is so of
-//! the best by an order (`GE` and the like) that no other ties with. In windows without such an element (ties, NaNs, computations that are no order) any element may be selected.
+//! StableHLO defines the selection as a `reduce_window` by `select`, and leaves the order of the elements
+//! that a reduction combines to the implementation. An element that is kept against each other one of its
+//! window, and that replaces each other one, is selected in any order and with any brackets: whichever it
+//! meets, it goes on. That is so of the best by an order (`GE` and the like) that no other ties with. In
+//! windows without such an element (ties, NaNs, computations that are no order) any element may be selected.
 //!
 //! Soft bounds take the reference's selection, as for any other decision.
 
@@ -19,7 +21,8 @@ use super::{Bounds, Leaf, folds};
 /// The most elements of all windows together that are looked at.
 const MAX_WINDOW_ELEMENTS: usize = 1 << 26;
 
-/// Makes the hard bounds of elements infinite that are in windows whose selection depends on the order, where engines may choose it.
+/// Makes the hard bounds of elements infinite that are in windows whose selection depends on the order, where
+/// engines may choose it.
 pub(super) fn reach(case: &Case<'_>, leaves: &mut [Leaf]) {
     if case.opcode() != Opcode::SelectAndScatter || !case.settings.allowances.reorder_regions {
         return;
@@ -36,7 +39,8 @@ pub(super) fn reach(case: &Case<'_>, leaves: &mut [Leaf]) {
     }
 }
 
-/// Which elements of the operand are in windows whose selection depends on the order. `None`: it is not worked out.
+/// Which elements of the operand are in windows whose selection depends on the order. `None`: it is not
+/// worked out.
 fn open(case: &Case<'_>) -> Option<Vec<bool>> {
     let x = case.args.first()?.tensor;
     let (steps, windows) = folds::selecting_windows(case, MAX_WINDOW_ELEMENTS)?;

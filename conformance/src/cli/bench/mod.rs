@@ -46,7 +46,8 @@ pub(crate) struct Options {
     /// Inputs: arrays arg0, arg1, ...; made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
-    /// Arguments that are constants of the program, such as weights, by parameter number: `0-147,150`, or `all-but=148,149`
+    /// Arguments that are constants of the program, such as weights, by parameter number: `0-147,150`, or
+    /// `all-but=148,149`
     #[arg(long, value_name = "LIST")]
     constant_args: Option<ConstantArguments>,
     /// Where to write the results: arrays out0, out1, ...

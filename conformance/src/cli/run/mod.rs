@@ -78,7 +78,8 @@ pub(crate) struct Options {
     /// Inputs: arrays arg0, ... (dK.arg0 of device K); made if not given
     #[arg(long, value_name = "NPZ")]
     inputs: Option<String>,
-    /// Arguments that the platform finds as constants of the program, such as weights, by parameter number: `0-147,150`, or `all-but=148,149`
+    /// Arguments that the platform finds as constants of the program, such as weights, by parameter number:
+    /// `0-147,150`, or `all-but=148,149`
     #[arg(long, value_name = "LIST", hide_short_help = true)]
     constant_args: Option<ConstantArguments>,
     /// Where to write the inputs, made or given: arrays arg0, arg1, ...
@@ -129,7 +130,8 @@ pub(crate) struct Options {
         conflicts_with = "inputs"
     )]
     input_kind: InputKind,
-    /// The most time to compile the program, to run it on each engine, and to judge results (of another program: 60s if not given)
+    /// The most time to compile the program, to run it on each engine, and to judge results (of another
+    /// program: 60s if not given)
     #[arg(long, value_name = "TIME", value_parser = values::time, hide_short_help = true)]
     timeout: Option<Duration>,
     #[command(flatten)]

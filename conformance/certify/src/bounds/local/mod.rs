@@ -1,16 +1,20 @@
-//! One execution of an instruction on operands that are the reference's to the bit: what a replay asks of everything that differs.
+//! One execution of an instruction on operands that are the reference's to the bit: what a replay asks of
+//! everything that differs.
 //!
-//! The interpreter needs not run again for that: operands and results are known from the run that was recorded.
+//! The interpreter needs not run again for that: operands and results are known from the run that was
+//! recorded.
 //!
-//! - **A fusion of what works row by row** ([`rows`]): its instructions are evaluated in intervals of f32, some rows at a time, so that nothing in between
-//!   leaves the cache.
-//! - **Products** ([`products`]): a sum of products may be off by a multiple of the sum of their magnitudes, which is no less than the magnitude of their sum. Only elements
-//!   that are off by more need the magnitudes.
+//! - **A fusion of what works row by row** ([`rows`]): its instructions are evaluated in intervals of f32,
+//!   some rows at a time, so that nothing in between leaves the cache.
+//! - **Products** ([`products`]): a sum of products may be off by a multiple of the sum of their magnitudes,
+//!   which is no less than the magnitude of their sum. Only elements that are off by more need the
+//!   magnitudes.
 //! - **Any other instruction**: the rule that finds its bounds, on these operands.
 //!
-//! **Invariants:** what is explained here is explained by the bounds of the run with bounds too: intervals are no wider than what radii make of them,
-//! but for a few units in the last place of f64. Nothing is called undecided or wrong on account of intervals: what they do not explain is left to the rules. Engines that take
-//! liberties are judged by the rules alone.
+//! **Invariants:** what is explained here is explained by the bounds of the run with bounds too: intervals
+//! are no wider than what radii make of them, but for a few units in the last place of f64. Nothing is called
+//! undecided or wrong on account of intervals: what they do not explain is left to the rules. Engines that
+//! take liberties are judged by the rules alone.
 
 mod fold;
 mod products;
@@ -80,7 +84,8 @@ impl Worst {
 }
 
 impl<'m> Local<'m> {
-    /// Of a program's instructions; `None`: bounds live on behind the reference's values, where an engine takes liberties.
+    /// Of a program's instructions; `None`: bounds live on behind the reference's values, where an engine
+    /// takes liberties.
     pub fn new(
         module: &'m Module,
         options: &RunOptions,
@@ -100,7 +105,8 @@ impl<'m> Local<'m> {
         Some(Local { module, settings, programs: FxHashMap::default(), nan_bits })
     }
 
-    /// What is known of an execution of an instruction on these operands, with the reference's result and an engine's.
+    /// What is known of an execution of an instruction on these operands, with the reference's result and an
+    /// engine's.
     pub fn judge(&mut self, id: InstrId, operands: &[Value], expected: &Value, actual: &Value) -> Known {
         let instr = self.module.instr(id);
         if operands.len() != instr.operands().len() {
@@ -186,7 +192,8 @@ impl<'m> Local<'m> {
     }
 }
 
-/// Whether an instruction gives the elements of its operands, or what is no operand's; or is a fusion of such instructions and of integers that are computed.
+/// Whether an instruction gives the elements of its operands, or what is no operand's; or is a fusion of such
+/// instructions and of integers that are computed.
 pub fn only_passes_on(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
     match instr.attrs.computation(AttrKey::Calls).filter(|_| instr.opcode == Opcode::Fusion) {

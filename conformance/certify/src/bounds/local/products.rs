@@ -1,8 +1,9 @@
 //! Sums of products of f32.
 //!
-//! What an engine gives is within `gamma` times the sum of magnitudes of the exact sum ([`super::super::sums`]), and the sum of magnitudes is no less than the magnitude of
-//! the sum. So an element that is off by no more than `gamma` times itself needs nothing else; of the others the magnitudes are added up one by one.
-//! A convolution ([`super::windows`]) differs in which products it adds up.
+//! What an engine gives is within `gamma` times the sum of magnitudes of the exact sum
+//! ([`super::super::sums`]), and the sum of magnitudes is no less than the magnitude of the sum. So an
+//! element that is off by no more than `gamma` times itself needs nothing else; of the others the magnitudes
+//! are added up one by one. A convolution ([`super::windows`]) differs in which products it adds up.
 
 use hlo::{AttrKey, ElementType, InstrId, Instruction, Opcode};
 use hlo_execution::format::Format;
@@ -31,7 +32,8 @@ pub(super) trait Products: Sync {
     fn magnitude(&self, lhs: &[f32], rhs: &[f32], result: usize) -> f64;
 }
 
-/// The operands of a `dot` as matrices: for each batch `m` rows of `k` on the left, and as many columns of `k` as `n` on the right.
+/// The operands of a `dot` as matrices: for each batch `m` rows of `k` on the left, and as many columns of
+/// `k` as `n` on the right.
 struct Matrices {
     batches: usize,
     m: usize,
@@ -106,7 +108,8 @@ fn growth(k: usize) -> f64 {
     gamma(k as f64 + 1.0, unit)
 }
 
-/// The worst of the results of a `dot` or `convolution`, which it has to be, that differ, if all of them are explained.
+/// The worst of the results of a `dot` or `convolution`, which it has to be, that differ, if all of them are
+/// explained.
 pub(super) fn explained(
     local: &Local<'_>,
     id: InstrId,
@@ -174,7 +177,8 @@ pub(super) fn intervals(instr: &Instruction, args: &[Tensor]) -> Option<(Vec<f32
         return None;
     }
     let (left, right) = (lhs.slice::<f32>(), rhs.slice::<f32>());
-    // Some columns at a time, element by element of k what each of them has there; the columns of the last panel that are too many are 0.
+    // Some columns at a time, element by element of k what each of them has there; the columns of the last
+    // panel that are too many are 0.
     let panels = n.div_ceil(PANEL);
     let mut packed = vec![[0f32; PANEL]; matrices.batches * panels * k];
     packed.par_chunks_mut(k).enumerate().for_each(|(at, panel)| {

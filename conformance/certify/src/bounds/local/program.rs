@@ -1,9 +1,10 @@
 //! A fusion as a list of nodes that are evaluated some rows at a time.
 //!
-//! The arrays of a fusion that works row by row have one of three sizes: all elements, one for each row, and one. In row-major order the
-//! elements of a row are neighbours.
+//! The arrays of a fusion that works row by row have one of three sizes: all elements, one for each row, and
+//! one. In row-major order the elements of a row are neighbours.
 //!
-//! **Invariant:** a node that is exact depends on nothing but operands, by instructions that have one result; every other node is an interval.
+//! **Invariant:** a node that is exact depends on nothing but operands, by instructions that have one result;
+//! every other node is an interval.
 
 use hlo::attrs::{CompareType, Direction};
 use hlo::opcode::Numeric;
@@ -38,7 +39,8 @@ pub(super) enum Fold {
 /// What a node is.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum What {
-    /// The exact value of an instruction, found before: element by element, or by a stride for each dimension of the result, of its sizes.
+    /// The exact value of an instruction, found before: element by element, or by a stride for each dimension
+    /// of the result, of its sizes.
     Whole(InstrId, Option<Vec<(usize, usize)>>),
     /// The intervals of an instruction on exact operands, found before.
     Found(InstrId),
@@ -190,7 +192,8 @@ impl Builder<'_> {
         let instr = self.module.instr(id);
         let Some(ty) = self.ty(id) else { return false };
         let allowed = &self.settings.allowances;
-        // What applies a computation, or is none of the simple ones, is looked at no further: extremes of floats are.
+        // What applies a computation, or is none of the simple ones, is looked at no further: extremes of
+        // floats are.
         let plain = instr.attrs.called_computations().is_empty()
             && !instr.opcode.flags().side_effect
             && !instr.opcode.flags().collective

@@ -23,13 +23,15 @@ fn made(n: usize, seed: u64) -> Vec<f32> {
     (0..n as u64).map(|i| (hlo::elided::splitmix64(seed << 32 | i) >> 40) as f32 / 4194304.0 - 2.0).collect()
 }
 
-/// The root of a program on made operands: what the run with bounds allows, and what is explained here, element by element.
+/// The root of a program on made operands: what the run with bounds allows, and what is explained here,
+/// element by element.
 struct Trial {
     module: Module,
     operands: Vec<Value>,
 }
 
-/// How many elements were tried, and of how many a difference of one unit, well within their bounds, is explained.
+/// How many elements were tried, and of how many a difference of one unit, well within their bounds, is
+/// explained.
 #[derive(Default)]
 struct Found {
     tried: usize,

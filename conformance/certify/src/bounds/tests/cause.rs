@@ -15,7 +15,8 @@ fn causes(text: &str, inputs: &[&[f32]]) -> Vec<Option<String>> {
     (0..arrays).map(|k| causes.of_result(&module, k).map(described)).collect()
 }
 
-/// A number below 1 by rounding alone has another floor; what reads that inherits it, and what does not is decided.
+/// A number below 1 by rounding alone has another floor; what reads that inherits it, and what does not is
+/// decided.
 #[test]
 fn a_decision_is_found_behind_what_follows_from_it() {
     let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n f = f32[2] floor(y)\n z = f32[2] add(f, y)\n r = f32[2] reverse(z), dimensions={0}\n ROOT t = (f32[2], f32[2]) tuple(y, r) }";

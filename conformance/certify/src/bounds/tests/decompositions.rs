@@ -1,8 +1,10 @@
-//! Decompositions of matrices that are off by what an exponential in f32 may be off by: those of one that is are inside.
+//! Decompositions of matrices that are off by what an exponential in f32 may be off by: those of one that is
+//! are inside.
 
 use super::*;
 
-/// A program that decomposes a matrix `c` of f64 (or its complex numbers), as `calls` say, made of arrays of f32 that come `from` the parameters.
+/// A program that decomposes a matrix `c` of f64 (or its complex numbers), as `calls` say, made of arrays of
+/// f32 that come `from` the parameters.
 fn program(ty: &str, dims: &str, from: &str, calls: &str) -> String {
     let matrix = |name: &str| {
         format!("{name}e = f32[{dims}] {from}({name})\n {name}w = f64[{dims}] convert({name}e)\n ")
@@ -22,7 +24,8 @@ fn parts(result: &(ArrayLiteral, Bounds)) -> Vec<(f64, f64)> {
     (0..numbers.len()).map(|i| numbers.at(i)).collect()
 }
 
-/// Results of what was decomposed instead are within soft radii, which are at most `limit` and not all more than `loose` times what they had to be.
+/// Results of what was decomposed instead are within soft radii, which are at most `limit` and not all more
+/// than `loose` times what they had to be.
 fn inside(
     name: &str,
     of: &[(ArrayLiteral, Bounds)],
@@ -125,7 +128,8 @@ fn factors_and_reflectors_move_by_the_inverse() {
     }
 }
 
-/// Where values are as near to one another as roundings reach, or a column is that of another, nothing is known.
+/// Where values are as near to one another as roundings reach, or a column is that of another, nothing is
+/// known.
 #[test]
 fn what_is_not_determined_is_open() {
     let eigen = "HloModule m\nENTRY e { a = f32[2,2] parameter(0)\n w = f64[2,2] convert(a)\n ROOT l = (f64[2,2], f64[2], s32[]) custom-call(w), \
@@ -136,14 +140,16 @@ fn what_is_not_determined_is_open() {
                    custom_call_target=\"lapack_dgeqrf_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={} }";
     let bounds = certified(factors, &[&[1.0, 1.0, 2.0, 2.0]], Allowances::STRICT);
     assert!(bounds[0].1.soft.at(3).is_infinite());
-    // The first element of the first column could have either sign, for all that is known: R may be its negative.
+    // The first element of the first column could have either sign, for all that is known: R may be its
+    // negative.
     let near = "HloModule m\nENTRY e { a = f32[2,2] parameter(0)\n b = f32[2,2] sine(a)\n w = f64[2,2] convert(b)\n ROOT l = (f64[2,2], f64[2]) custom-call(w), \
                 custom_call_target=\"lapack_dgeqrf_ffi\", api_version=API_VERSION_TYPED_FFI, backend_config={} }";
     let bounds = certified(near, &[&[0.0, 1.0, 1.0, 0.5]], Allowances::STRICT);
     assert!(bounds[0].1.soft.at(0) < 1e-5 && bounds[0].1.hard.at(1).is_infinite(), "{bounds:?}");
 }
 
-/// Three bits of a significand: rounding may make the last pivot negative, and then there are no factors. Where there are, the first column is a root and quotients.
+/// Three bits of a significand: rounding may make the last pivot negative, and then there are no factors.
+/// Where there are, the first column is a root and quotients.
 #[test]
 fn columns_before_a_doubtful_pivot_have_soft_bounds() {
     let text = "HloModule m\nENTRY e { x = f8e5m2[3,3] parameter(0)\n ROOT y = f8e5m2[3,3] cholesky(x), lower=true }";

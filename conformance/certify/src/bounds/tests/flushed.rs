@@ -19,7 +19,8 @@ fn values(results: &[(ArrayLiteral, Bounds)]) -> Vec<(Vec<f64>, Vec<f64>)> {
     results.iter().map(|(a, b)| (numbers(a), (0..a.buffer.len()).map(|i| b.soft.at(i)).collect())).collect()
 }
 
-/// A pole and a decision at zero: bounds of the reference cannot tell which side of them an engine is on; those of the other run can.
+/// A pole and a decision at zero: bounds of the reference cannot tell which side of them an engine is on;
+/// those of the other run can.
 #[test]
 fn poles_and_decisions_are_those_of_zeros() {
     let text = "HloModule m\nENTRY e { x = f32[3] parameter(0)\n z = f32[] constant(0)\n zs = f32[3] broadcast(z), dimensions={}\n r = f32[3] rsqrt(x)\n q = f32[3] rsqrt(r)\n c = pred[3] compare(x, zs), direction=EQ\n l = f32[3] log(x)\n n = f32[3] negate(x)\n ROOT t = (f32[3], pred[3], f32[3], f32[3]) tuple(q, c, l, n) }";
@@ -47,7 +48,8 @@ fn results_that_can_only_be_denormal_are_zeros() {
     assert!(found[0].1[1] > 0.0);
 }
 
-/// Movement keeps what it moves, in and behind loops and calls arithmetic is flushed, and what is applied to elements follows its operands.
+/// Movement keeps what it moves, in and behind loops and calls arithmetic is flushed, and what is applied to
+/// elements follows its operands.
 #[test]
 fn what_moves_elements_keeps_them() {
     let text = "HloModule m\nf { a = f32[2] parameter(0)\n ROOT m = f32[2] add(a, a) }\nleast { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT m = f32[] minimum(a, b) }\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] reverse(x), dimensions={0}\n one = f32[] constant(1)\n c = f32[2] call(x), to_apply=f\n r = f32[] reduce(x, one), dimensions={0}, to_apply=least\n ROOT t = (f32[2], f32[2], f32[]) tuple(y, c, r) }";
@@ -58,8 +60,8 @@ fn what_moves_elements_keeps_them() {
     assert_eq!(found[2].0, [0.0]);
 }
 
-/// What a fold compares is flushed, and an index follows from it; so are updates that a scatter computes with, but not
-/// what lies where none goes.
+/// What a fold compares is flushed, and an index follows from it; so are updates that a scatter computes
+/// with, but not what lies where none goes.
 #[test]
 fn what_folds_compare_and_scatters_compute_with_is_flushed() {
     let text = "HloModule m
@@ -73,7 +75,8 @@ ENTRY e { x = f32[3] parameter(0)\n n = s32[3] iota(), iota_dimension=0\n inf = 
     assert_eq!(found[1].0, [f64::from(5e-42f32), 0.0]);
 }
 
-/// Smaller types are computed in f32, where their denormal numbers are normal; of complex numbers each part is flushed.
+/// Smaller types are computed in f32, where their denormal numbers are normal; of complex numbers each part
+/// is flushed.
 #[test]
 fn types_without_flushed_numbers_stay() {
     let text = |ty: &str| {

@@ -13,8 +13,9 @@ fn hard(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<f64> {
     (0..all[0].0.buffer.len()).map(|i| all[0].1.hard.at(i)).collect()
 }
 
-/// XLA:CPU computes f8e8m0fnu in f32 with denormals flushed: 2^-127 is 0 there, of which the type has none, so what is computed from it or becomes it may be NaN. Conversions,
-/// `abs` and `copy` keep it, and a comparison sees 0 or 2^-127.
+/// XLA:CPU computes f8e8m0fnu in f32 with denormals flushed: 2^-127 is 0 there, of which the type has none,
+/// so what is computed from it or becomes it may be NaN. Conversions, `abs` and `copy` keep it, and a
+/// comparison sees 0 or 2^-127.
 #[test]
 fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
     let two_to = |k: i32| power_of_two(k) as f32;
@@ -75,7 +76,8 @@ fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
     }
 }
 
-/// A product alone, or an element with an initial value of 0: -0 where it is not added to 0. (Sums of several terms are rounded, and zeros of either sign without the liberty.)
+/// A product alone, or an element with an initial value of 0: -0 where it is not added to 0. (Sums of several
+/// terms are rounded, and zeros of either sign without the liberty.)
 #[test]
 fn a_sum_of_one_term_may_be_the_term() {
     let allowed = with("one-term-sums");
@@ -101,7 +103,8 @@ fn by(divisor: &str) -> String {
     )
 }
 
-/// `x * (1 / c)` for divisors and numerators of all mantissas is at most 2 ulp from `x / c`: the number that bounds take.
+/// `x * (1 / c)` for divisors and numerators of all mantissas is at most 2 ulp from `x / c`: the number that
+/// bounds take.
 #[test]
 fn a_product_with_the_reciprocal_is_within_its_bound() {
     let text = by("c = f32[4] broadcast(s), dimensions={}");
@@ -192,7 +195,8 @@ fn an_affine_batch_norm_may_overflow_on_the_way() {
     assert!(found.iter().all(|&r| r > 0.0 && r < 0.1), "{found:?}");
 }
 
-/// The mean is finite, the sum that it is made of is not: an engine that adds up in the type gives an infinity.
+/// The mean is finite, the sum that it is made of is not: an engine that adds up in the type gives an
+/// infinity.
 #[test]
 fn the_sum_of_a_mean_may_overflow() {
     let text = "HloModule m\nENTRY e { x = bf16[4,1] parameter(0)\n s = bf16[1] parameter(1)\n t = (bf16[4,1], bf16[1], bf16[1]) batch-norm-training(x, s, s), epsilon=0.001, feature_index=1\n ROOT m = bf16[1] get-tuple-element(t), index=1 }";
@@ -200,7 +204,8 @@ fn the_sum_of_a_mean_may_overflow() {
     assert!(hard(text, &[&[-1e37; 4], &[1.0]], Allowances::STRICT)[0].is_finite());
 }
 
-/// A denormal mean, offset, scale and variance may all be flushed: the result is zero then, and normal otherwise.
+/// A denormal mean, offset, scale and variance may all be flushed: the result is zero then, and normal
+/// otherwise.
 #[test]
 fn operands_of_batch_norm_are_flushed() {
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n ROOT y = f32[1] batch-norm-inference(x, p, p, p, p), epsilon=0.001, feature_index=0 }";
@@ -209,7 +214,8 @@ fn operands_of_batch_norm_are_flushed() {
     assert!(soft(flush) > 2.0 * 4e-39 / 0.001f64.sqrt() && soft(Allowances::STRICT) < 1e-40);
 }
 
-/// The gradient multiplies a distance from the mean by a sum of these, before or after division by the variance.
+/// The gradient multiplies a distance from the mean by a sum of these, before or after division by the
+/// variance.
 #[test]
 fn a_batch_norm_gradient_overflows_in_some_order() {
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n y = (f32[1], f32[1], f32[1]) batch-norm-grad(x, p, p, p, x), epsilon=0.001, feature_index=0\n ROOT d = f32[1] get-tuple-element(y), index=0 }";
@@ -222,7 +228,8 @@ fn a_batch_norm_gradient_overflows_in_some_order() {
     assert!(radii(4e15).1.is_finite());
 }
 
-/// With the mean and the offset far above the operand the small term is lost in the products, as in the differences.
+/// With the mean and the offset far above the operand the small term is lost in the products, as in the
+/// differences.
 #[test]
 fn an_affine_batch_norm_in_f32_is_inside() {
     let text = "HloModule m\nENTRY e { x = f32[8,2] parameter(0)\n s = f32[2] parameter(1)\n o = f32[2] parameter(2)\n m = f32[2] parameter(3)\n v = f32[2] parameter(4)\n ROOT y = f32[8,2] batch-norm-inference(x, s, o, m, v), epsilon=0.001, feature_index=1 }";
@@ -243,7 +250,8 @@ fn an_affine_batch_norm_in_f32_is_inside() {
     }
 }
 
-/// Windows of 2 over what comes first by `select`: of a best one that nothing ties with every order selects the same.
+/// Windows of 2 over what comes first by `select`: of a best one that nothing ties with every order selects
+/// the same.
 #[test]
 fn a_window_without_a_single_best_one_is_open() {
     let text = |select: &str| {
@@ -272,7 +280,8 @@ fn a_window_without_a_single_best_one_is_open() {
     assert!(b.soft.is_zero(), "decided as the reference decides: {b:?}");
 }
 
-/// The root of 3.875 in f8e3m4 (4 bits behind the point): 1.96850..., below the middle 1.96875 of 1.9375 and 2, which f16 rounds it to; the middle goes to the even one, 2.
+/// The root of 3.875 in f8e3m4 (4 bits behind the point): 1.96850..., below the middle 1.96875 of 1.9375 and
+/// 2, which f16 rounds it to; the middle goes to the even one, 2.
 #[test]
 fn a_result_rounded_by_way_of_f16_is_inside() {
     let text = "HloModule m\nENTRY e { x = f8e3m4[2] parameter(0)\n ROOT y = f8e3m4[2] sqrt(x) }";
@@ -330,8 +339,9 @@ ENTRY e { x = f32[64] parameter(0)
     );
 }
 
-/// Complex numbers are ordered by their real parts and then by their imaginary ones: the least is the same in any order, unless zeros of both signs are among them. A NaN is
-/// passed on in any order, though perhaps another one.
+/// Complex numbers are ordered by their real parts and then by their imaginary ones: the least is the same in
+/// any order, unless zeros of both signs are among them. A NaN is passed on in any order, though perhaps
+/// another one.
 #[test]
 fn an_extreme_of_complex_numbers_is_the_same_in_any_order() {
     let text = "HloModule m\nleast { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] minimum(a, b) }\nENTRY e { p = f32[3] parameter(0)\n q = f32[3] parameter(1)\n i = f32[] parameter(2)\n x = c64[3] complex(p, q)\n z = c64[] complex(i, i)\n ROOT r = c64[] reduce(x, z), dimensions={0}, to_apply=least }";
@@ -378,7 +388,8 @@ ENTRY e { x = f32[64] parameter(0)
     assert!(all[3].1.is_exact());
 }
 
-/// Operands that lose the low 13 bits of their significands, as the tensor cores of GPUs take them; few terms and many, where bounds are found in other ways.
+/// Operands that lose the low 13 bits of their significands, as the tensor cores of GPUs take them; few terms
+/// and many, where bounds are found in other ways.
 #[test]
 fn products_of_tf32_are_inside_unless_more_precision_is_asked_for() {
     let text = |n: usize, precision: &str| {
@@ -406,8 +417,8 @@ fn products_of_tf32_are_inside_unless_more_precision_is_asked_for() {
     }
 }
 
-/// A comparison that flushes takes zeros and denormal numbers for equal, and what is selected keeps its bits: any of them. What is none of
-/// them is not selected.
+/// A comparison that flushes takes zeros and denormal numbers for equal, and what is selected keeps its bits:
+/// any of them. What is none of them is not selected.
 #[test]
 fn what_a_flushed_comparison_selects_is_any_of_what_it_takes_for_zero() {
     let flush = with("flush-denormals");

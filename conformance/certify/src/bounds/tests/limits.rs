@@ -1,4 +1,5 @@
-//! Intervals that are not symmetric, and relations between arrays: both that they are found and that they are not too narrow.
+//! Intervals that are not symmetric, and relations between arrays: both that they are found and that they are
+//! not too narrow.
 
 use hlo_execution::element::Number;
 use hlo_execution::verdict::judge;
@@ -164,7 +165,8 @@ fn other_arrays_and_groups_have_no_relation() {
         is_decided(&bounds(&text, Allowances::STRICT)[k])
     };
     assert!(is_decided(&bounds(&plain, Allowances::STRICT)[1]));
-    // The maximum of something that is as large, of other rows, of another array; a minimum; one that starts too high.
+    // The maximum of something that is as large, of other rows, of another array; a minimum; one that starts
+    // too high.
     assert!(!decided(
         "s = f32[8,10] subtract(x, mb)",
         "x2 = f32[8,10] multiply(cb, d)\n s = f32[8,10] subtract(x2, mb)",
@@ -208,7 +210,8 @@ fn what_is_beyond_a_limit_is_wrong() {
     assert_eq!([0.5, 0.98, 1.5].map(|x| wrong(1, x)), [8, 0, 8]);
 }
 
-/// What is negative and too small for the type is -0, and +0 where a denormal counts as 0: limits that leave only zeros leave both.
+/// What is negative and too small for the type is -0, and +0 where a denormal counts as 0: limits that leave
+/// only zeros leave both.
 #[test]
 fn zeros_within_limits_have_either_sign() {
     let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n s = f32[1] add(x, y)\n b = bf16[1] convert(s)\n ROOT r = f64[1] convert(b) }";

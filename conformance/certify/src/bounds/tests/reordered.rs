@@ -334,7 +334,8 @@ fn infinities_and_nans_absorb_the_other_factors() {
     assert_eq!(hard([INF, 1e-40, 1.0], 1.0, true), f64::INFINITY);
 }
 
-/// Where products saturate none is infinite or NaN, and one with a zero among its factors is 0 in every order.
+/// Where products saturate none is infinite or NaN, and one with a zero among its factors is 0 in every
+/// order.
 #[test]
 fn a_zero_absorbs_factors_that_saturate() {
     let text = "HloModule m\nr { a = f4e2m1fn[] parameter(0)\n b = f4e2m1fn[] parameter(1)\n ROOT c = f4e2m1fn[] multiply(a, b) }\nENTRY e { x = f4e2m1fn[3] parameter(0)\n y = f4e2m1fn[] parameter(1)\n ROOT q = f4e2m1fn[] reduce(x, y), dimensions={0}, to_apply=r }";

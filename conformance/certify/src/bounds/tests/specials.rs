@@ -56,7 +56,8 @@ fn products_overflow_in_f64_and_in_groups() {
     assert_eq!(of(&[1.0, -3e38, -1.0, 1.0]), Special::NEGATIVE);
     assert_eq!(of(&[2.0, -0.5, 1.0, 1.0]), Special::POSITIVE);
     assert_eq!(of(&[1.0, -1.0, 1.0, 1.0]), Special::NONE);
-    // The positive terms overflow too, however much larger the negative ones are; an infinite factor is an infinite term.
+    // The positive terms overflow too, however much larger the negative ones are; an infinite factor is an
+    // infinite term.
     assert_eq!(of(&[3.0, -3e38, 1.0, 1.0]), Special::ANY);
     assert_eq!(of(&[3.0, f32::NEG_INFINITY, 1.0, 1.0]), Special::NEGATIVE.or(Special::NAN));
     assert_eq!(of(&[1.0, f32::NEG_INFINITY, -1.0, 1.0]), Special::NONE);
@@ -93,7 +94,8 @@ fn what_no_order_gives_is_not_explained() {
     }
 }
 
-/// (inf + 0i)(1 + 1i): by the textbook NaN in both parts, by annex G infinite. Of numbers nothing is explained, and additions work part by part.
+/// (inf + 0i)(1 + 1i): by the textbook NaN in both parts, by annex G infinite. Of numbers nothing is
+/// explained, and additions work part by part.
 #[test]
 fn complex_infinities_depend_on_the_formula() {
     let of = |opcode: &str| {
@@ -108,7 +110,8 @@ fn complex_infinities_depend_on_the_formula() {
     assert_eq!(specials(&of("add"), &x, Allowances::STRICT), [Special::NONE; 2]);
 }
 
-/// An inverse transform adds first and divides by the number of points then: 3 * 1.5e38 is too large on the way.
+/// An inverse transform adds first and divides by the number of points then: 3 * 1.5e38 is too large on the
+/// way.
 #[test]
 fn an_inverse_transform_may_overflow_before_it_is_scaled() {
     let text = "HloModule m\nENTRY e { a = f32[3] parameter(0)\n b = f32[3] parameter(1)\n x = c64[3] complex(a, b)\n ROOT y = c64[3] fft(x), fft_type=IFFT, fft_length={3} }";
@@ -168,7 +171,8 @@ fn specials_move_with_their_elements() {
     assert_eq!(of("ROOT r = f32[2] negate(s)"), [Special::NEGATIVE, Special::NONE]);
 }
 
-/// Epsilon is less than half the least number of the type, so that with a variance of 0 an engine which computes in it divides by 0.
+/// Epsilon is less than half the least number of the type, so that with a variance of 0 an engine which
+/// computes in it divides by 0.
 #[test]
 fn normalizations_divide_by_what_is_zero_in_their_type() {
     let of = |ty: &str, epsilon: &str| {
@@ -187,7 +191,8 @@ fn normalizations_divide_by_what_is_zero_in_their_type() {
     assert_eq!(of("f32", "0.001")[0], [none; 2]);
 }
 
-/// Both products overflow, and which of infinity and NaN is in which part of them depends on the formula: so of what they give.
+/// Both products overflow, and which of infinity and NaN is in which part of them depends on the formula: so
+/// of what they give.
 #[test]
 fn products_of_complex_infinities_depend_on_the_formula_too() {
     let text = "HloModule m\nENTRY e { x = c64[2] parameter(0)\n y = c64[2] parameter(1)\n p = c64[2] multiply(x, y)\n q = c64[2] multiply(x, y)\n ROOT z = c64[2] multiply(p, q) }";
@@ -204,7 +209,8 @@ fn products_of_complex_infinities_depend_on_the_formula_too() {
     assert_eq!([0, 1].map(|i| bounds.specials.at(i)), [Special::ANY, Special::NONE]);
 }
 
-/// What a sum may be in some order goes through sums, signs, products and conversions, and becomes what these make of it.
+/// What a sum may be in some order goes through sums, signs, products and conversions, and becomes what these
+/// make of it.
 #[test]
 fn specials_go_through_arithmetic() {
     let behind = |last: &str| {
