@@ -198,9 +198,9 @@ impl Assemble for Compilation {
     }
 }
 
-/// The buffer assignment of a fused and scheduled module, and the values of its constant allocations. `verify`:
-/// the buffers are checked. `assigned` observes the buffer assignment. Errors: buffers that are wrong, constants
-/// whose values are not in the text.
+/// The buffer assignment of a fused and scheduled module, and the values of its constant allocations.
+/// `verify`: the buffers are checked. `assigned` observes the buffer assignment. Errors: buffers that are
+/// wrong, constants whose values are not in the text.
 pub fn assign(
     module: &Module,
     questions: &Questions<'_>,

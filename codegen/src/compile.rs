@@ -4,10 +4,10 @@
 //! Module ──passes, fusion, schedule──> ──Backend::lower──> how each instruction is executed ──Backend::emit──> kernels + code ──buffers, plan──> program
 //! ```
 //!
-//! **Invariant:** the driver knows a back end only as a [`Backend`], and its compilation only by [`Assemble`].
-//! Back ends for the host share [`Compilation`]: each emits a kernel with the contract of [`crate::kernel`] for
-//! each request, so lowering, buffers, plan and runtime are the same for all of them. A back end for another
-//! device has a compilation of its own.
+//! **Invariant:** the driver knows a back end only as a [`Backend`], and its compilation only by
+//! [`Assemble`]. Back ends for the host share [`Compilation`]: each emits a kernel with the contract of
+//! [`crate::kernel`] for each request, so lowering, buffers, plan and runtime are the same for all of them. A
+//! back end for another device has a compilation of its own.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -35,9 +35,9 @@ pub trait Backend: fmt::Debug {
     /// The pipeline of passes before lowering, with the target's costs.
     fn pipeline(&self) -> Pipeline;
 
-    /// Decides how each instruction of a fused and scheduled module is executed: a compilation without kernels.
-    /// `fallback`: the interpreter executes what is not supported, if the target has it; otherwise that is an
-    /// error.
+    /// Decides how each instruction of a fused and scheduled module is executed: a compilation without
+    /// kernels. `fallback`: the interpreter executes what is not supported, if the target has it; otherwise
+    /// that is an error.
     fn lower(
         &self,
         module: Module,
@@ -72,7 +72,8 @@ impl Default for DriverOptions {
 
 /// An observer of the compiler's intermediate forms. What it does not want is not made.
 pub trait Stages<C = Compilation>: Steps {
-    /// The compilation without kernels: the fused and scheduled module, and how its instructions are executed.
+    /// The compilation without kernels: the fused and scheduled module, and how its instructions are
+    /// executed.
     fn lowered(&mut self, compilation: &C) {
         let _ = compilation;
     }

@@ -4,8 +4,8 @@
 //! Module ──front (hlo-opt)──> fused, scheduled ──plan: requests──> Backend::emit ──> kernels + code ──buffers, plan──> Program ──runtime──> results
 //! ```
 //!
-//! Back ends are crates: `hlo-cpu` (LLVM), `hlo-scalar` (no LLVM), `hlo-gpu`, whose lowering, plan and runtime
-//! are its own.
+//! Back ends are crates: `hlo-cpu` (LLVM), `hlo-scalar` (no LLVM), `hlo-gpu`, whose lowering, plan and
+//! runtime are its own.
 //! **Invariant:** a [`program::Program`] is data (object code, launch plan, constants): it holds no pointer
 //! and no LLVM value, and [`runtime`] alone executes it. Unsafe code is in [`runtime`] (memory, threads,
 //! calling kernels), nowhere else.

@@ -113,8 +113,8 @@ impl Client {
     /// Compiles a program, or finds it in a cache.
     ///
     /// # Errors
-    /// [`Code::Unimplemented`]: something is not supported ([`CompileOptions::fallback`] has the interpreter execute it,
-    /// [`CacheMode::Lazy`](crate::CacheMode::Lazy) the whole program).
+    /// [`Code::Unimplemented`]: something is not supported ([`CompileOptions::fallback`] has the interpreter
+    /// execute it, [`CacheMode::Lazy`](crate::CacheMode::Lazy) the whole program).
     pub fn compile(&self, program: &VerifiedModule, options: &CompileOptions) -> Result<Executable, Error> {
         Executable::compile(self, program, options)
     }
@@ -206,8 +206,8 @@ impl Client {
         self.copied(shape, bytes_of(&buffer_of(ty, bytes)))
     }
 
-    /// An array in foreign memory, which the buffer keeps alive and drops with its last use. Memory that is not
-    /// aligned to 64 bytes is copied at each execution.
+    /// An array in foreign memory, which the buffer keeps alive and drops with its last use. Memory that is
+    /// not aligned to 64 bytes is copied at each execution.
     ///
     /// # Errors
     /// It has not as many bytes as the shape.

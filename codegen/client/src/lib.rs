@@ -13,7 +13,8 @@
 //!        ROOT sum = f32[3] add(x, ones) }",
 //! )?;
 //! let executable = client.compile(&program, &CompileOptions::default())?;
-//! let x = client.buffer(&ArrayLiteral::new([3].as_slice().into(), hlo::Buffer::F32(vec![1.0, 2.0, 3.0])).unwrap())?;
+//! let x = hlo::Buffer::F32(vec![1.0, 2.0, 3.0]);
+//! let x = client.buffer(&ArrayLiteral::new([3].as_slice().into(), x).unwrap())?;
 //! let results = executable.execute(&[&x])?;
 //! assert_eq!(*results[0].to_literal()?.buffer, hlo::Buffer::F32(vec![2.0, 3.0, 4.0]));
 //! # Ok(())

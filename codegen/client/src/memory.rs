@@ -1,8 +1,8 @@
 //! Memory of a device: a budget, what is held of it, and eviction of what was not used for long.
 //!
 //! Model: XRT's allocation manager. When a request does not fit, buffers without users are evicted to host
-//! memory, the least recently used first. A request that does not fit after that fails, and reports the owners.
-//! **Invariant:** the bytes of all leases never exceed the budget.
+//! memory, the least recently used first. A request that does not fit after that fails, and reports the
+//! owners. **Invariant:** the bytes of all leases never exceed the budget.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -20,8 +20,8 @@ pub struct ClientOptions {
     pub threads: usize,
     /// The most bytes of buffers and of running programs at once; `None`: no limit.
     pub memory_budget_bytes: Option<u64>,
-    /// Without eviction: a request that exceeds the budget fails at once, where buffers without users would be
-    /// moved to the host otherwise.
+    /// Without eviction: a request that exceeds the budget fails at once, where buffers without users would
+    /// be moved to the host otherwise.
     pub never_evict: bool,
     /// A folder where compiled programs are kept between processes; `None`: they are not.
     pub cache_directory: Option<PathBuf>,
@@ -37,8 +37,8 @@ pub struct ClientOptions {
     /// Whether [`Metrics::owners`](crate::Metrics::owners) is known without a memory budget; each buffer is
     /// entered in a list then.
     pub track_owners: bool,
-    /// Which instruction sets programs use, and which microarchitecture they are tuned for (`cpu`): this machine's,
-    /// or as if it had less. It changes no bit of results.
+    /// Which instruction sets programs use, and which microarchitecture they are tuned for (`cpu`): this
+    /// machine's, or as if it had less. It changes no bit of results.
     pub configuration: Configuration,
 }
 

@@ -1,8 +1,8 @@
 //! Variables: arrays with a name that programs read and update, as TensorFlow's resource variables are.
 //!
-//! **Invariants:** executions are atomic: one that reads and updates several variables reads all of them in one
-//! state, and its updates become visible together. Deadlocks cannot occur: locks are acquired in the order of
-//! the variables' numbers. An execution that fails changes no variable.
+//! **Invariants:** executions are atomic: one that reads and updates several variables reads all of them in
+//! one state, and its updates become visible together. Deadlocks cannot occur: locks are acquired in the
+//! order of the variables' numbers. An execution that fails changes no variable.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

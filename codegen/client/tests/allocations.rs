@@ -89,8 +89,8 @@ fn an_addition_of_scalars_allocates_nothing() {
     results[0].with_bytes(|bytes| assert_eq!(bytes, 3f32.to_le_bytes())).unwrap();
 }
 
-/// A chain of a thousand executions, the results of each being the arguments of the next; also of rank 5 and with
-/// two results each.
+/// A chain of a thousand executions, the results of each being the arguments of the next; also of rank 5 and
+/// with two results each.
 #[test]
 fn chained_runs_of_a_thousand_steps_allocate_nothing() {
     let _exclusive = EXCLUSIVE.lock();

@@ -32,8 +32,8 @@
 //! # Promises
 //!
 //! - No call panics, and none waits longer than the time limit of [`Driver::open`]: waiting is polling.
-//!   Copies between host and device go through page-locked memory, because the driver waits in copies of other
-//!   memory.
+//!   Copies between host and device go through page-locked memory, because the driver waits in copies of
+//!   other memory.
 //! - After a kernel failed (an illegal address, a trap) or did not end in time, every call gives
 //!   [`Error::Broken`], and dropping things waits for nothing. The process keeps the context until it ends.
 //! - A launch is checked against the kernel's parameters before the driver reads arguments. What kernels do

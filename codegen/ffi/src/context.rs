@@ -59,8 +59,8 @@ impl Drop for States {
     fn drop(&mut self) {
         for state in self.0.get_mut().unwrap_or_else(PoisonError::into_inner) {
             if let Some(deleter) = types::deleter(state.type_id) {
-                // SAFETY: the state is of the type that the deleter was registered with, and `&mut self` shows
-                // that no other reference to it is left.
+                // SAFETY: the state is of the type that the deleter was registered with, and `&mut self`
+                // shows that no other reference to it is left.
                 unsafe { deleter(state.state) };
             }
         }

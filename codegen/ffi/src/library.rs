@@ -102,7 +102,8 @@ impl Library {
     /// separated by `+`.
     ///
     /// # Errors
-    /// [`Code::NotFound`]: there is no such symbol; [`Code::InvalidArgument`]: a stage that there is not; the target is bound.
+    /// [`Code::NotFound`]: there is no such symbol; [`Code::InvalidArgument`]: a stage that there is not; the
+    /// target is bound.
     pub fn bind(&self, target: &str, symbols: &str, custom_calls: &CustomCalls) -> Result<(), Error> {
         let mut bundle = Bundle::default();
         for part in symbols.split('+') {

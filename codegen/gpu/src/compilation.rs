@@ -1,9 +1,9 @@
 //! The result of compilation, as data: the fused and scheduled module, its kernels, and PTX.
 //!
 //! It is what an artifact holds. How instructions are executed, buffer assignment and launch plan are derived
-//! from the module, without LLVM, by [`Compilation::new`] and [`Assemble::assemble`]. **Invariant:** the plan of a
-//! program is one that this crate made from a module that verifies, so what comes from a file may be wrong only in
-//! its kernels.
+//! from the module, without LLVM, by [`Compilation::new`] and [`Assemble::assemble`]. **Invariant:** the plan
+//! of a program is one that this crate made from a module that verifies, so what comes from a file may be
+//! wrong only in its kernels.
 
 use std::sync::Arc;
 
@@ -85,8 +85,8 @@ impl Compilation {
         self.run_time_sizes.as_ref()
     }
 
-    /// Adds its kernels, in the order of [`Lowered::kernels`], with their PTX and the text of each symbol. Whether
-    /// they fit is looked at when it is assembled.
+    /// Adds its kernels, in the order of [`Lowered::kernels`], with their PTX and the text of each symbol.
+    /// Whether they fit is looked at when it is assembled.
     pub fn with_kernels(
         self,
         kernels: Vec<Kernel>,

@@ -5,9 +5,10 @@
 //!                                                        └──buffers──> launch plan ──────────────┴─> Program ──run──> results
 //! ```
 //!
-//! [`compile`] is the back end that [`hlo_codegen::compile`] drives. [`lower`] says how each instruction is executed, [`kernels`] emits it, one file per family, [`plan`]
-//! writes the launches, [`run`] executes a program on a [`run::Device`]: the interpreter of PTX
-//! ([`interpreted`]), which checks every access, or a GPU.
+//! [`compile`] is the back end that [`hlo_codegen::compile`] drives. [`lower`] says how each instruction is
+//! executed, [`kernels`] emits it, one file per family, [`plan`] writes the launches, [`run`] executes a
+//! program on a [`run::Device`]: the interpreter of PTX ([`interpreted`]), which checks every access, or a
+//! GPU.
 //!
 //! **Invariants:** a [`program::Program`] is data: PTX text, launches, constants. Plan and buffers are
 //! derived from the module and the kernels without LLVM. Results are deterministic: no atomics on floats,

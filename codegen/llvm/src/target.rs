@@ -207,8 +207,9 @@ impl Target {
     }
 
     /// "native" or a processor by LLVM's name (on x86-64 "x86-64-v3" and "x86-64-v4"), with features added
-    /// and removed ("+avx512f,-avx512bf16"). What is beyond the instruction sets of this thread's configuration
-    /// counts as lacking. Errors: other names, features that this machine lacks, x86 processors below x86-64-v3.
+    /// and removed ("+avx512f,-avx512bf16"). What is beyond the instruction sets of this thread's
+    /// configuration counts as lacking. Errors: other names, features that this machine lacks, x86 processors
+    /// below x86-64-v3.
     pub fn new(cpu: &str, features: &str, level: Level) -> Result<Self> {
         let Host { name, features: host } = host()?;
         let host = allowed(host, configuration::current().max_isa());

@@ -35,7 +35,8 @@
 //! let loaded = memory.load(module).unwrap();
 //! let x = memory.upload("x", &[1, 0, 0, 0, 2, 0, 0, 0]).unwrap();
 //!
-//! let outcome = launch(&loaded, "twice", &Launch::new([1, 1, 1], [2, 1, 1], 0, &[x]), &mut memory, &Options::default()).unwrap();
+//! let two_threads = Launch::new([1, 1, 1], [2, 1, 1], 0, &[x]);
+//! let outcome = launch(&loaded, "twice", &two_threads, &mut memory, &Options::default()).unwrap();
 //! assert!(outcome.reports.is_empty());
 //! assert_eq!(memory.read(x, 8).unwrap(), [2, 0, 0, 0, 4, 0, 0, 0]);
 //!

@@ -229,8 +229,8 @@ pub fn load_as(path: &str, reading: &Reading) -> Result<Program, Box<Rejected>> 
     Ok(program)
 }
 
-/// The same for these inputs (a file of arrays `arg0`, `arg1`, ...): arguments whose types do not say their sizes
-/// have those of the arrays, unless a choice of `reading` says them.
+/// The same for these inputs (a file of arrays `arg0`, `arg1`, ...): arguments whose types do not say their
+/// sizes have those of the arrays, unless a choice of `reading` says them.
 pub fn load_for(path: &str, reading: &Reading, inputs: Option<&str>) -> Result<Program, Box<Rejected>> {
     let rejected = match load_as(path, reading) {
         Err(rejected) if reading.pick.is_none() => rejected,

@@ -1,8 +1,8 @@
-//! Any bytes as a compiled program, for a CPU or a GPU, with a checksum that fits: reading ends in a program or an
-//! error. Nothing is executed, since a program is code.
+//! Any bytes as a compiled program, for a CPU or a GPU, with a checksum that fits: reading ends in a program
+//! or an error. Nothing is executed, since a program is code.
 //!
-//! From `conformance/`: `cargo +nightly fuzz run artifact -- -max_len=65536 folder-of-programs/`; `hlo compile`
-//! makes programs.
+//! From `conformance/`: `cargo +nightly fuzz run artifact -- -max_len=65536 folder-of-programs/`;
+//! `hlo compile` makes programs.
 #![no_main]
 
 use hlo_client::{artifact, gpu_artifact};

@@ -1,4 +1,5 @@
-//! Any bytes as the `case.json` of a folder: it is read as a case or refused, and a case's devices, inputs and expected results too.
+//! Any bytes as the `case.json` of a folder: it is read as a case or refused, and a case's devices, inputs
+//! and expected results too.
 //!
 //! From `conformance/`: `cargo +nightly fuzz run case -- -max_len=4096 folder-of-cases/`
 #![no_main]

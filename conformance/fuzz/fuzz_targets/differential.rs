@@ -1,4 +1,5 @@
-//! Any bytes: the program that they mean verifies, and gives the same bits after the passes that keep every bit.
+//! Any bytes: the program that they mean verifies, and gives the same bits after the passes that keep every
+//! bit.
 //!
 //! From `conformance/`: `cargo +nightly fuzz run differential -- -max_len=400`
 #![no_main]

@@ -1,4 +1,5 @@
-//! Any bytes as the `finding.json` of a folder: it is read as a finding or refused, and what is read is written and read alike.
+//! Any bytes as the `finding.json` of a folder: it is read as a finding or refused, and what is read is
+//! written and read alike.
 //!
 //! From `conformance/`: `cargo +nightly fuzz run finding -- -max_len=4096 folder-of-findings/`
 #![no_main]

@@ -1,4 +1,5 @@
-//! Any bytes as an archive of arrays: reading ends within its limit, in arrays of what was asked for or in a failure.
+//! Any bytes as an archive of arrays: reading ends within its limit, in arrays of what was asked for or in a
+//! failure.
 //!
 //! From `conformance/`: `cargo +nightly fuzz run npz -- -max_len=8192 folder-of-archives/`
 #![no_main]

@@ -1,6 +1,8 @@
-//! Any bytes: parsing, verifying and printing must end without a panic, and what verifies must survive a round trip.
+//! Any bytes: parsing, verifying and printing must end without a panic, and what verifies must survive a
+//! round trip.
 //!
-//! From `conformance/`: `cargo +nightly fuzz run parse_verify -- -dict=fuzz/hlo.dict -max_len=8192 corpus-of-texts/`
+//! From `conformance/`:
+//! `cargo +nightly fuzz run parse_verify -- -dict=fuzz/hlo.dict -max_len=8192 corpus-of-texts/`
 //! A crash, minimized (`cargo fuzz tmin`), goes to `conformance/crashers/`, which an ordinary test runs.
 #![no_main]
 

@@ -1,7 +1,9 @@
-//! Any bytes as a message of each kind and encoding: reading ends without a panic and within its limit; what is read and verifies is written, and read back as the
-//! same module; conversions from message to message end.
+//! Any bytes as a message of each kind and encoding: reading ends without a panic and within its limit; what
+//! is read and verifies is written, and read back as the same module; conversions from message to message
+//! end.
 //!
-//! From `conformance/`: `cargo +nightly fuzz run proto -- -max_len=8192 corpus-of-messages/`, which `hlo convert` makes. The first byte chooses the kind and encoding.
+//! From `conformance/`: `cargo +nightly fuzz run proto -- -max_len=8192 corpus-of-messages/`, which
+//! `hlo convert` makes. The first byte chooses the kind and encoding.
 #![no_main]
 
 use hlo_proto::{Contents, Encoding, Kind, ReadOptions};

@@ -1,4 +1,5 @@
-//! Any bytes as what a server prints: its lines are bounded, and each is an answer or a failure of the engine.
+//! Any bytes as what a server prints: its lines are bounded, and each is an answer or a failure of the
+//! engine.
 //!
 //! From `conformance/`: `cargo +nightly fuzz run server -- -max_len=8192`
 #![no_main]

@@ -35,11 +35,11 @@ pub fn processor_time() -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
-/// The peak resident set of a child process, in bytes; `None` until `execve` has loaded its program. A child of
-/// `posix_spawn` (`CLONE_VM | CLONE_VFORK`) shares the address space of its parent until then, and the parent may
-/// resume shortly before: `/proc` then reports the parent's peak. The two are distinguished by the arguments in
-/// the address space, which must differ from those of this process. They are read first: `execve` replaces the
-/// parent's address space by the child's, never the reverse.
+/// The peak resident set of a child process, in bytes; `None` until `execve` has loaded its program. A child
+/// of `posix_spawn` (`CLONE_VM | CLONE_VFORK`) shares the address space of its parent until then, and the
+/// parent may resume shortly before: `/proc` then reports the parent's peak. The two are distinguished by the
+/// arguments in the address space, which must differ from those of this process. They are read first:
+/// `execve` replaces the parent's address space by the child's, never the reverse.
 pub fn peak_of(child: u32) -> Option<u64> {
     let arguments = |process: &str| fs::read(format!("/proc/{process}/cmdline")).ok();
     let child = child.to_string();

@@ -13,7 +13,8 @@
 //! # fn main() -> Result<(), hlo_client::Error> {
 //! let client = Client::interpreter(ClientOptions::default())?; // or Client::cpu
 //! // Applies a function of the program as often as an attribute says, and scales what comes of it.
-//! let repeat = Binding::new("repeat").argument::<f32>().attribute::<i32>("times").function("step").result::<f32>();
+//! let repeat = Binding::new("repeat").argument::<f32>().attribute::<i32>("times").function("step");
+//! let repeat = repeat.result::<f32>();
 //! client.custom_calls().bind(repeat.to(|call| {
 //!     let mut x = call.argument_array(0)?;
 //!     for _ in 0..call.attribute::<i32>("times")? {

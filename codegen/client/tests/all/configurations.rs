@@ -7,7 +7,8 @@ use hlo_client::{Client, ClientOptions, CompileOptions, Configuration, Isa, arti
 
 use crate::common::{arguments, arrays, compile};
 
-/// A product whose right operand is packed when the program is loaded, its sums over rows, and the sorted rows.
+/// A product whose right operand is packed when the program is loaded, its sums over rows, and the sorted
+/// rows.
 const PROGRAM: &str = "HloModule m
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
 less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT l = pred[] compare(a, b), direction=LT }

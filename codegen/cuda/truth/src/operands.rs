@@ -170,8 +170,8 @@ pub fn value(ty: Type, random: &mut Random) -> u64 {
     (0..count).fold(0, |v, i| v | element(ty, random) << (i * bits))
 }
 
-/// Values of several operands, `n` of each: first all combinations of special values, then random ones. In some
-/// distributions the operands are correlated.
+/// Values of several operands, `n` of each: first all combinations of special values, then random ones. In
+/// some distributions the operands are correlated.
 #[must_use]
 pub fn columns(types: &[Type], n: usize, random: &mut Random) -> Vec<Vec<u64>> {
     let mut out: Vec<Vec<u64>> = types.iter().map(|_| Vec::with_capacity(n)).collect();

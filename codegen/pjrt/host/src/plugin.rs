@@ -58,8 +58,8 @@ impl Plugin {
     /// Loads a shared library, whose code runs by that, and initializes the plugin in it.
     ///
     /// # Errors
-    /// [`Code::NotFound`]: the loader cannot load it, or it has no `GetPjrtApi`; [`Code::FailedPrecondition`]: its API is of another major version; what the
-    /// plugin says when it is initialized.
+    /// [`Code::NotFound`]: the loader cannot load it, or it has no `GetPjrtApi`; [`Code::FailedPrecondition`]: its
+    /// API is of another major version; what the plugin says when it is initialized.
     pub fn load(path: &str) -> Result<Arc<Self>, Failure> {
         // Without a slash the loader would look in its own folders.
         let file = if path.contains('/') { path.to_owned() } else { format!("./{path}") };

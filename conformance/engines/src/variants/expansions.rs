@@ -10,12 +10,13 @@
 //!   is negative. Inference: `x * w + (offset - mean * w)` with `w = scale * rsqrt(variance + epsilon)`.
 //!   Gradient: `scale * rsqrt(v) / n * (dy * n - sum(dy) - c * sum(dy * c) / v)` with `c = x - mean`,
 //!   `v = variance + epsilon`.
-//! - **Widened.** Normalizations and factorizations of narrow floats in f16 (of `bf16` and `f8e8m0fnu` in f32),
-//!   where float normalization precedes the expansion: only operands and results are rounded to the type.
-//! - **Factorization.** Column by column: `l[i][j] = (a[i][j] - sum) / sqrt(a[j][j] - sum)`, the diagonal too;
-//!   all is NaN if a root is.
-//! - **Transform.** Factors of a Fourier transform whose real or imaginary part is 0 are not multiplied by: an
-//!   infinity or a NaN does not reach the part of the result that it has no share in. The definition has
+//! - **Widened.** Normalizations and factorizations of narrow floats in f16 (of `bf16` and `f8e8m0fnu` in
+//!   f32), where float normalization precedes the expansion: only operands and results are rounded to the
+//!   type.
+//! - **Factorization.** Column by column: `l[i][j] = (a[i][j] - sum) / sqrt(a[j][j] - sum)`, the diagonal
+//!   too; all is NaN if a root is.
+//! - **Transform.** Factors of a Fourier transform whose real or imaginary part is 0 are not multiplied by:
+//!   an infinity or a NaN does not reach the part of the result that it has no share in. The definition has
 //!   `0 * inf` there, algorithms by additions and exchanges of parts do not.
 //! - **Selection.** A `reduce-window` of elements with their indices, and a `scatter` of the sources to the
 //!   indices that it gives. The scatter combines `(accumulator, source)`.

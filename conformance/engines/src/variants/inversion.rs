@@ -1,10 +1,10 @@
-//! Triangular systems by the inverse of the matrix, as XLA's expansion solves those of one block: the matrix is
-//! scaled to a unit diagonal by columns, inverted row by row, scaled back by rows, and multiplied by the
+//! Triangular systems by the inverse of the matrix, as XLA's expansion solves those of one block: the matrix
+//! is scaled to a unit diagonal by columns, inverted row by row, scaled back by rows, and multiplied by the
 //! right-hand sides.
 //!
 //! Forward and back substitution read one triangle, and a right-hand side reaches only the unknowns that come
-//! after it. A product with the whole inverse also multiplies its zeros, and `0 * inf` is NaN: an infinity or a
-//! NaN on the right reaches every unknown.
+//! after it. A product with the whole inverse also multiplies its zeros, and `0 * inf` is NaN: an infinity or
+//! a NaN on the right reaches every unknown.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, Transpose};
 use hlo::{ElementType, InstrId, Opcode, Shape};

@@ -231,8 +231,8 @@ ENTRY %main {
     assert_eq!(run(text, "interpreter:excess", &inputs), [2f32.powi(-6) + 2f32.powi(-14)]);
 }
 
-/// `acc * x + x` over windows and over two dimensions of `[[a, b], [c, d]]`: with the last dimension fastest `a, b, c, d`, with the
-/// first `a, c, b, d`.
+/// `acc * x + x` over windows and over two dimensions of `[[a, b], [c, d]]`: with the last dimension fastest
+/// `a, b, c, d`, with the first `a, c, b, d`.
 #[test]
 fn folds_by_columns_take_the_first_dimension_fastest() {
     let parameters: String = (0..6).map(|i| format!("p{i} = f32[1] parameter({i})\n  ")).collect();

@@ -1,15 +1,19 @@
-//! Compares the protocol buffers that we write with the messages of XLA's own `hlo.proto`, compiled by protox.
+//! Compares the protocol buffers that we write with the messages of XLA's own `hlo.proto`, compiled by
+//! protox.
 //!
 //! ```text
 //! hlo-protox-peer PROTOS [--older] PROGRAMS...
 //! ```
 //!
-//! `PROTOS` is the root of XLA's sources (`xla/service/hlo.proto` below it; `third_party/xla` of TensorFlow's), or a file of descriptors (`descriptors.py` writes those of TensorFlow's
-//! wheel), `PROGRAMS` are files of HLO text or folders of them. Each program is written
-//! as `HloModuleProto`, decoded by prost-reflect as protox says, and encoded again: there has to be no field that XLA's message does not have (but
-//! ours for what no field of XLA's holds, docs/formats.md; with `--older`, which is for sources that are older than our tables, those are listed), and the bytes have to be the same. Entries of maps
-//! have no order there: where one has several, bytes are compared after the entries of both are sorted. Zeros that a text gives (`unit_diagonal=false`) are
-//! written by us, since a text without them is another one, and left out by encoders. What was encoded is read by us.
+//! `PROTOS` is the root of XLA's sources (`xla/service/hlo.proto` below it; `third_party/xla` of
+//! TensorFlow's), or a file of descriptors (`descriptors.py` writes those of TensorFlow's wheel), `PROGRAMS`
+//! are files of HLO text or folders of them. Each program is written as `HloModuleProto`, decoded by
+//! prost-reflect as protox says, and encoded again: there has to be no field that XLA's message does not have
+//! (but ours for what no field of XLA's holds, docs/formats.md; with `--older`, which is for sources that are
+//! older than our tables, those are listed), and the bytes have to be the same. Entries of maps have no order
+//! there: where one has several, bytes are compared after the entries of both are sorted. Zeros that a text
+//! gives (`unit_diagonal=false`) are written by us, since a text without them is another one, and left out by
+//! encoders. What was encoded is read by us.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -72,8 +76,9 @@ impl Seen {
     }
 }
 
-/// The bytes of a message, with the entries of maps in the order of their keys, and in them key and value whatever they are, as Google's library writes them: prost leaves zeros out.
-/// (Maps of XLA's messages have keys that are numbers or text, and values that are numbers, text or messages.)
+/// The bytes of a message, with the entries of maps in the order of their keys, and in them key and value
+/// whatever they are, as Google's library writes them: prost leaves zeros out. (Maps of XLA's messages have
+/// keys that are numbers or text, and values that are numbers, text or messages.)
 fn canonical(message: &DynamicMessage) -> Vec<u8> {
     fn tagged(number: u32, body: &[u8], out: &mut Vec<u8>) {
         prost::encoding::encode_key(number, WireType::LengthDelimited, out);
@@ -134,7 +139,8 @@ fn canonical(message: &DynamicMessage) -> Vec<u8> {
     out
 }
 
-/// The bytes of a message of ours without numbers that are zero, which encoders leave out where a field has no presence. `None`: they are no message.
+/// The bytes of a message of ours without numbers that are zero, which encoders leave out where a field has
+/// no presence. `None`: they are no message.
 fn without_zeros(ty: &MessageDescriptor, mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     while !bytes.is_empty() {

@@ -56,8 +56,8 @@ pub(super) fn unary(body: &mut Body<'_>) -> Built {
 }
 
 /// `cu_lu_pivots_to_permutation(pivots)`: the permutation that exchanging row `i` with row `pivots[i]`, for
-/// each `i` in order, makes of `0, 1, ...`; pivots count from 0. One that is no row exchanges nothing, as in JAX's
-/// kernel.
+/// each `i` in order, makes of `0, 1, ...`; pivots count from 0. One that is no row exchanges nothing, as in
+/// JAX's kernel.
 pub(super) fn lu_pivots_to_permutation(_: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> Result<Value> {
     let ([Value::Array(pivots)], Shape::Array(shape)) = (args, &call.instruction.shape) else {
         return Err(call.unsupported("with other than one array"));

@@ -1,8 +1,8 @@
 //! Custom calls with shape operands, as which JAX exports operations of unknown shapes.
 //!
 //! `stablehlo.dynamic_*` are operations whose attributes are operands (StableHLO's
-//! `StablehloCanonicalizeDynamism`). In other calls `indices_of_shape_operands` lists the operands that are the
-//! shapes of the results, in order; these are no arguments of the call.
+//! `StablehloCanonicalizeDynamism`). In other calls `indices_of_shape_operands` lists the operands that are
+//! the shapes of the results, in order; these are no arguments of the call.
 
 use hlo::diag::codes;
 use hlo::{InstrId, Shape};

@@ -177,7 +177,8 @@ fn asinh_body<'p, 'ctx>(ops: Ops<'p, 'ctx>, x: [Num<'p, 'ctx>; 2]) -> [Num<'p, '
     let one = Dd::one(ops);
     let magnitude = x.abs();
     let (large, small) = (magnitude.hi.gt(f64::powi(2.0, 60)), magnitude.hi.lt(f64::powi(2.0, -60)));
-    let of_large = || log(Wide::from_dd(magnitude).shift(1.0)).flat(); // ln 2x; the next term, 1/(4x^2), is below the last bit
+    // ln 2x; the next term, 1/(4x^2), is below the last bit.
+    let of_large = || log(Wide::from_dd(magnitude).shift(1.0)).flat();
     let of_others = || {
         let square = magnitude * magnitude;
         let sum = magnitude + square / (one + (one + square).sqrt());
