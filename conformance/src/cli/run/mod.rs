@@ -2,9 +2,11 @@
 
 mod certified;
 mod cost;
+mod expected;
 mod folder;
 mod jobs;
 mod object;
+mod printed;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -26,8 +28,8 @@ use super::watch::{WatchOptions, Watched};
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, RiskOptions, values};
 use crate::dumps::Dumps;
 use certified::Compared;
+use expected::Expected;
 use hlo_engines::engine::devices::{self, Chosen};
-use hlo_engines::engine::recorded::{read_results, result_arrays};
 use hlo_engines::engine::support::{self, Ready};
 use hlo_engines::engine::{
     self, ConstantArguments, Engine, Finished, FrozenEngine, Inputs, Limits, RunOptions,
@@ -44,14 +46,14 @@ use hlo_system::npz::{self, Npz};
 use hlo_system::phase::{Phase, Phases};
 use hlo_triage::artifact::Finding;
 use hlo_triage::case::Form;
-use hlo_triage::check::{Check, Verdict};
+use hlo_triage::check::Verdict;
 use hlo_triage::differential::differ_within;
 use hlo_triage::differential::{Settings, Subject, reference_run};
 use hlo_triage::feeds::Feeds;
 use hlo_triage::judge::{Judge, Judged, NoVerdict, modes};
 use hlo_triage::report;
 use jobs::{Job, jobs};
-use object::{CheckObject, DevicesObject, Object, ResultObject, TimesObject};
+use object::Object;
 
 /// Options of `hlo run`.
 #[derive(Args, Debug)]
@@ -280,15 +282,6 @@ struct Runner<'a> {
     dumps: Option<(&'a Dumps, usize)>,
 }
 
-/// The expectation of results.
-struct Expected {
-    from: String,
-    /// For each device.
-    arrays: Vec<Vec<ArrayLiteral>>,
-    /// One for each result of a device.
-    checks: Vec<Check>,
-}
-
 /// One run and what was found.
 struct Ran {
     seed: u64,
@@ -307,8 +300,6 @@ const OTHER_PLATFORM: &str = "`--platform interpreter` runs it as it is; `--fall
 
 /// Elements of all results that are printed beside a comparison.
 const FEW_ELEMENTS: usize = 10_000;
-/// Values printed in full: more is shortened.
-const MAX_SHOWN_RESULTS: usize = 16;
 
 impl Runner<'_> {
     fn run(&self) -> Result<Exit, Failure> {
@@ -482,83 +473,6 @@ impl Runner<'_> {
             self.ui.detail(format!("  inputs   made, seed {seed} ({})", inputs::describe(&plan)));
         }
         inputs::generate(&plan, seed, devices, limit)
-    }
-
-    /// The expectation: recorded results, or those of the reference.
-    fn expected(
-        &self,
-        program: &Program,
-        arguments: &[Vec<ArrayLiteral>],
-        feeds: &Feeds,
-        run: &RunOptions,
-    ) -> Result<Result<Option<Expected>, (Exit, Diagnostic)>, Failure> {
-        let module = &program.module;
-        if let Some(path) = &self.job.expected {
-            let checks = match &self.job.case {
-                Some(c) if !self.tolerance_given() => {
-                    c.info.results.iter().map(|r| r.check.clone()).collect()
-                }
-                _ => result_arrays(module).iter().map(|s| self.check_for(s.element_type)).collect::<Vec<_>>(),
-            };
-            let arrays = match &self.job.case {
-                Some(c) if self.options.expected.is_none() => {
-                    c.expected(self.options.limits.memory_limit, run.devices)?
-                }
-                _ => {
-                    let mut npz = Npz::open(path, self.options.limits.memory_limit)?;
-                    read_results(module, &mut npz, run.devices)?
-                }
-            };
-            if let Some(wrong) = arrays.iter().find(|a| a.len() != checks.len()) {
-                return Err(Failure::usage(format!(
-                    "the case has {} checks for {} results",
-                    checks.len(),
-                    wrong.len()
-                )));
-            }
-            return Ok(Ok(Some(Expected { from: path.clone(), arrays, checks })));
-        }
-        if let Some(arrays) = self.recorded_result(program, run.devices) {
-            let shapes = result_arrays(module);
-            let fit = arrays[0].len() == shapes.len()
-                && arrays[0].iter().zip(&shapes).all(|(a, s)| a.shape().same_dims(s));
-            if !fit {
-                return Err(Failure::usage("the snapshot's result does not fit the program"));
-            }
-            let checks = shapes.iter().map(|s| self.check_for(s.element_type)).collect();
-            return Ok(Ok(Some(Expected { from: "the snapshot's result".into(), arrays, checks })));
-        }
-        let Some(reference) = self.reference else { return Ok(Ok(None)) };
-        let inputs = Inputs { host: feeds.host(run.devices)?, ..Inputs::new(module, arguments)? };
-        Ok(reference.run(module, inputs, run).into_results().map(|f| {
-            let checks = f.results[0].iter().map(|r| self.check_for(r.buffer.element_type())).collect();
-            Some(Expected { from: reference.name().to_owned(), arrays: f.results, checks })
-        }))
-    }
-
-    /// The result that a snapshot recorded on its own arguments, if the run is on these.
-    fn recorded_result(&self, program: &Program, devices: Devices) -> Option<Vec<Vec<ArrayLiteral>>> {
-        let own = self.job.inputs.is_none() && self.job.finding.is_none();
-        program.recorded.as_ref().filter(|_| own)?.result_on(devices)
-    }
-
-    fn tolerance_given(&self) -> bool {
-        let o = self.options;
-        o.exact || o.max_ulp.is_some() || o.abs_error_bound.is_some() || o.rel_error_bound.is_some()
-    }
-
-    fn check_for(&self, ty: hlo::ElementType) -> Check {
-        let o = self.options;
-        let real = ty.is_float() || ty.is_complex();
-        if o.exact || !real {
-            Check::Exact
-        } else if let Some(max_ulp) = o.max_ulp {
-            Check::Ulp { max_ulp, min_ulp: 0 }
-        } else if o.abs_error_bound.is_some() || o.rel_error_bound.is_some() {
-            Check::Close { abs: o.abs_error_bound.unwrap_or(1e-3), rel: o.rel_error_bound.unwrap_or(1e-3) }
-        } else {
-            Check::default_for(ty)
-        }
     }
 
     fn iterate(&self, program: &Program, iteration: u64, chosen: &Chosen) -> Result<Exit, Failure> {
@@ -783,184 +697,5 @@ impl Runner<'_> {
         let Some(path) = &self.options.outfeed else { return Ok(()) };
         let arrays: Vec<_> = arrays.iter().map(|(name, a)| (name.clone(), a)).collect();
         npz::write(Path::new(path), &arrays)
-    }
-
-    fn json_result(&self, program: &Program, ran: &Ran, exit: Exit, comparison: Option<certified::Object>) {
-        let Ran { seed, inputs_time, finished, verdicts, expected, watched, .. } = ran;
-        let ms = |t: Duration| t.as_secs_f64() * 1e3;
-        let results = named("out", &finished.results)
-            .into_iter()
-            .enumerate()
-            .map(|(i, (name, a))| ResultObject {
-                name,
-                element_type: a.buffer.element_type().name(),
-                shape: a.dims.to_vec(),
-                value: report::array_text(a),
-                check: verdicts.as_ref().zip(expected.as_ref()).map(|((v, _), e)| CheckObject {
-                    pass: v[i].pass,
-                    tolerance: e.checks[i % e.checks.len()].describe(),
-                    elements: v[i].comparison.elements,
-                    same_bits: v[i].comparison.same,
-                    wrong: v[i].comparison.wrong,
-                    max_ulp: v[i].comparison.max_ulp,
-                    max_abs: v[i].comparison.max_abs,
-                    max_rel: v[i].comparison.max_rel,
-                    reason: if v[i].pass { String::new() } else { v[i].reason.clone() },
-                }),
-            })
-            .collect();
-        let t = program.times;
-        self.ui.object(&Object {
-            module: Some(program.module.name.to_string()),
-            platform: self.platform.name(),
-            devices: self.devices(&program.module).ok().map(DevicesObject::of),
-            seed: Some(*seed),
-            results,
-            accumulate: verdicts.as_ref().map(|v| v.1),
-            fuel: Some(finished.fuel),
-            peak_bytes: Some(finished.peak_bytes),
-            ms: Some(TimesObject {
-                read: ms(t.read),
-                parse: ms(t.parse),
-                verify: ms(t.verify),
-                inputs: ms(*inputs_time),
-                run: ms(finished.time),
-            }),
-            stopped_at: watched.stopped().map(str::to_owned),
-            trace: watched.trace().map(str::to_owned),
-            stats: watched.stats_object(),
-            comparison,
-            ..Object::new(&self.job.program, Stage::Run, exit)
-        });
-    }
-
-    fn text_run(&self, ran: &Ran) {
-        let Ran { inputs_time, finished, .. } = ran;
-        if self.ui.verbose {
-            self.ui.detail(format!("           ready in {}", report::time(*inputs_time)));
-        }
-        let devices = finished.results.len();
-        let mut told: Vec<String> = Vec::new();
-        let mut rate = String::new();
-        match &finished.compiled {
-            Some(c) => {
-                let kernels = c.kernels.map(|n| format!("{n} kernel{}", if n == 1 { "" } else { "s" }));
-                let temporary =
-                    c.temporary_bytes.map(|n| format!("{} besides arguments and results", report::bytes(n)));
-                let made: Vec<String> = kernels.into_iter().chain(temporary).collect();
-                let made = if made.is_empty() { String::new() } else { format!("   {}", made.join(", ")) };
-                self.ui.detail(format!(
-                    "  compile  {} ({})   {}{made}",
-                    self.platform.name(),
-                    c.machine,
-                    report::time(c.time),
-                ));
-                // Less is gone before it could be timed.
-                if c.io_bytes >= 1 << 20 {
-                    let gb = c.io_bytes as f64 / finished.time.as_secs_f64() / 1e9;
-                    rate = format!("   {gb:.1} GB/s in and out");
-                }
-            }
-            None => told.push(self.platform.name().to_owned()),
-        }
-        if devices > 1 {
-            told.push(format!("{devices} devices"));
-        }
-        told.push(report::time(finished.time));
-        self.ui.detail(format!(
-            "  run      {}{rate}{}",
-            told.join(", "),
-            if self.ui.verbose {
-                format!(
-                    ", {} steps, at most {}",
-                    report::count(finished.fuel),
-                    report::bytes(finished.peak_bytes)
-                )
-            } else {
-                String::new()
-            }
-        ));
-    }
-
-    fn text_values(&self, ran: &Ran) {
-        let results = named("out", &ran.finished.results);
-        for (name, a) in results.iter().take(MAX_SHOWN_RESULTS) {
-            self.ui.line(format!("{name} = {}", a.shape()));
-            self.ui.line(report::array_text(a));
-        }
-        if results.len() > MAX_SHOWN_RESULTS {
-            self.ui.line(format!("... and {} more results", results.len() - MAX_SHOWN_RESULTS));
-        }
-    }
-
-    fn text_result(&self, ran: &Ran, pass: bool) {
-        let Ran { verdicts, expected, .. } = ran;
-        self.text_run(ran);
-        ran.watched.print(self.ui);
-        if let (Some((verdicts, mode)), Some(expected)) = (verdicts, expected) {
-            self.report_check(verdicts, mode, expected);
-            if let Some(held) = &ran.held {
-                self.ui.detail(format!("           {held}"));
-            }
-        }
-        // A comparison's verdict is what was asked for; the values are shown where it was not, or in detail.
-        if verdicts.is_none() && !self.ui.quiet || self.ui.verbose {
-            self.text_values(ran);
-        }
-        if let Some(path) = &self.options.output {
-            self.ui.detail(format!("  written  {path}"));
-        }
-        if verdicts.is_some() {
-            self.ui.line(if pass { self.ui.good("ok") } else { self.ui.bad("mismatch") });
-        }
-    }
-
-    fn report_check(&self, verdicts: &[Verdict], mode: &str, expected: &Expected) {
-        let total: usize = verdicts.iter().map(|v| v.comparison.elements).sum();
-        let same: usize = verdicts.iter().map(|v| v.comparison.same).sum();
-        let wrong: usize = verdicts.iter().map(|v| if v.pass { 0 } else { v.comparison.wrong }).sum();
-        let share = |n: usize| n as f64 * 100.0 / total as f64;
-        let worst = verdicts.iter().try_fold(0, |m: u64, v| Some(m.max(v.comparison.max_ulp?)));
-        let mut kinds: Vec<String> = expected.checks.iter().map(Check::describe).collect();
-        kinds.dedup();
-        kinds.truncate(3);
-        self.ui.detail(format!(
-            "  check    against {}: {} elements, {} (sums: {mode})",
-            expected.from,
-            report::grouped(total as u64),
-            kinds.join("; ")
-        ));
-        if total > 0 {
-            self.ui.detail(format!(
-                "           same bits {:.1}%   within tolerance {:.1}%{}   wrong {}",
-                share(same),
-                share(total - same - wrong.min(total - same)),
-                worst
-                    .filter(|w| *w > 0)
-                    .map(|w| format!(" (worst {} ulp)", report::grouped(w)))
-                    .unwrap_or_default(),
-                if wrong > 0 { self.ui.bad(&report::grouped(wrong as u64)) } else { "0".into() }
-            ));
-        }
-        let n = expected.checks.len();
-        for (i, v) in verdicts.iter().enumerate().filter(|(_, v)| !v.pass).take(8) {
-            let name = array_name(expected.arrays.len(), i / n, "out", i % n);
-            if v.comparison.worst.is_empty() || matches!(expected.checks[i % n], Check::Residual { .. }) {
-                self.ui.line(format!("           {name}: {}", v.reason));
-                continue;
-            }
-            for w in &v.comparison.worst {
-                let index: Vec<String> = w.index.iter().map(i64::to_string).collect();
-                self.ui.line(format!(
-                    "           {name}[{}]   expected {}   got {}   (abs {:.2e}, rel {:.2e}{})",
-                    index.join(","),
-                    w.expected,
-                    w.actual,
-                    w.abs,
-                    w.rel,
-                    w.ulp.map(|u| format!(", {} ulp", report::grouped(u))).unwrap_or_default()
-                ));
-            }
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Smaller and fewer dimensions, through the whole program.
 //!
-//! Dimensions that must be equal form classes (`classes.rs`); a class gets a new size, or goes if its size is
+//! Dimensions that must be equal form classes (`classes/`); a class gets a new size, or goes if its size is
 //! 1; what depends on it follows (`solve.rs`), and shapes, attributes and values are made anew
 //! (`rewrite.rs`).
 
