@@ -1,16 +1,18 @@
 //! Unreduced results: arrays of which each device along some mesh axes has a term of a sum, or of a maximum
 //! or minimum.
 //!
-//! A program computes whole arrays. Where an unreduced result is made by a sum over dimensions that are cut
-//! along its unreduced axes (a product, a reduction, a scatter that adds, an all-reduce at the end of a
-//! manual computation), or is itself cut along them, a device's term is the same computation on its own
-//! block: it is added to the program, with the rest masked, and the program is run on each device. Where no
-//! such sum is found, the array is the first device's, and the others have zeros ([`crate::placement`]).
+//! A program computes whole arrays. Where an unreduced result is made by a sum over dimensions that are
+//! partitioned along its unreduced axes (a product, a reduction, a scatter that adds, an all-reduce at the
+//! end of a manual computation), or is itself partitioned along them, a device's term is the same computation
+//! on its own block: it is added to the program, with the rest masked, and the program is run on each device.
+//! Where no such sum is found, the array is the first device's, and the others have zeros
+//! ([`crate::placement`]).
 //!
 //! An unreduced argument that is taken apart along the same axes again, by manual computations alone, stays
 //! what each device has of it.
 //!
-//! **Invariant:** the terms of a set of devices add up to the array, whatever is known of how it is cut.
+//! **Invariant:** the terms of a set of devices add up to the array, whatever is known of how it is
+//! partitioned.
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, AxisRef, Direction, Ints, Mesh};
 use hlo::{
@@ -169,7 +171,7 @@ struct Build<'a> {
     by: Opcode,
 }
 
-/// Dimensions of an array with the axes that cut them.
+/// Dimensions of an array with the axes that partition them.
 type Cuts<'c> = [(usize, &'c [AxisRef])];
 
 impl Build<'_> {
@@ -270,7 +272,7 @@ impl Build<'_> {
         self.selected(mask?, x, filling)
     }
 
-    /// The axes that are known to cut a dimension of a value, if all of them are unreduced ones.
+    /// The axes that are known to partition a dimension of a value, if all of them are unreduced ones.
     fn cut(&self, id: InstrId, d: usize) -> Option<Vec<AxisRef>> {
         let Some(Known::Array(cut)) = self.known.get(&id) else { return None };
         let axes = cut.axes.get(d).filter(|axes| Some(cut.mesh) == self.of_mesh && !axes.is_empty())?;
@@ -517,8 +519,8 @@ mod tests {
     use super::*;
     use crate::sharding::Shardings;
 
-    /// What each of four devices has of an unreduced result, on a mesh of 2 times 2; x is 0, 1, ... and cut
-    /// along its last dimension, unless it is said otherwise, along the unreduced axis.
+    /// What each of four devices has of an unreduced result, on a mesh of 2 times 2; x is 0, 1, ... and
+    /// partitioned along its last dimension, unless it is said otherwise, along the unreduced axis.
     fn terms(ty: &str, sharding: &str, body: &str) -> Vec<Vec<f32>> {
         terms_by(Opcode::Add, ty, sharding, body)
     }
@@ -574,14 +576,14 @@ mod tests {
         );
         assert_eq!(of("ROOT c = f32[] call(x), to_apply=twice"), [2.0, 10.0, 2.0, 10.0]);
         assert_eq!(of(&format!("{sum}\n ROOT t = (f32[], f32[4]) tuple(s, x)")), [1.0, 5.0, 1.0, 5.0]);
-        // Its own block of an array that is cut itself.
+        // Its own block of an array that is partitioned itself.
         let own = "ROOT n = f32[4] negate(x)";
         assert_eq!(terms(ty, sharding, own)[1], [0.0, 0.0, -2.0, -3.0]);
         let scattered = "i = s32[4,1] constant({{0},{1},{1},{0}})
             z = f32[2] broadcast(one), dimensions={}
             ROOT s = f32[2] scatter(z, i, x), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add";
         assert_eq!(of(scattered), [1.0, 2.0, 3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
-        // Also cut along the other axis, which is summed for all.
+        // Also partitioned along the other axis, which is summed for all.
         let two = terms(
             "f32[2,2]",
             r#"{\"a\"}, {\"b\"}"#,

@@ -1,9 +1,9 @@
 //! Where a program runs: its devices, and what each of them hands in and gets.
 //!
 //! A program on several devices is not partitioned. Where nothing depends on the device, an execution is one
-//! run on the whole arrays, whose results are cut; where devices communicate or begin with their shard
-//! (`shard_map`), it is a run on each device, by a thread of its own, each with the whole arrays as that
-//! device sees them, and each device gets its part of its own results.
+//! run on the whole arrays, whose results are partitioned; where devices communicate or begin with their
+//! shard (`shard_map`), it is a run on each device, by a thread of its own, each with the whole arrays as
+//! that device sees them, and each device gets its part of its own results.
 //!
 //! **Invariant:** what a device sees of an argument is made of the parts that the devices of its own group
 //! handed in, so arrays that differ where the program lets them stay different.

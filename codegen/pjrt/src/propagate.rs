@@ -3,7 +3,7 @@
 //!
 //! One pass forward over the program, as far as a dimension of an operand is a dimension of the result. Where
 //! that ends, or two operands disagree, a dimension is whole: any choice is right, since the framework is
-//! told, and arrays are cut only when they are handed out.
+//! told, and arrays are partitioned only when they are handed out.
 
 use hlo::attrs::{AxisRef, Mesh, NamedSharding, Sharding, ShardingKind};
 use hlo::{ArrayShape, AttrKey, ComputationId, InstrId, Instruction, Module, Opcode, Shape, shardy};
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::sharding::{SHARDY, Tiles};
 
-/// Axes that cut each dimension of an array.
+/// Axes that partition each dimension of an array.
 pub(crate) type Axes = Vec<Vec<AxisRef>>;
 
 /// The sharding of a value, as far as it is known.
@@ -32,7 +32,7 @@ pub(crate) struct Cut {
     pub(crate) axes: Axes,
 }
 
-/// Values that are to be cut alike, each with the number of its group.
+/// Values that are to be partitioned alike, each with the number of its group.
 pub(crate) type Groups = [(InstrId, i64)];
 
 /// Calls within calls are followed so far.
@@ -79,7 +79,7 @@ fn flatten(known: &Known, shape: &Shape, give: &mut impl FnMut(Option<&Cut>, &Ar
     }
 }
 
-/// Into how many parts axes cut.
+/// Into how many parts axes partition.
 fn parts<'a>(mesh: &Mesh, axes: impl IntoIterator<Item = &'a AxisRef>) -> i64 {
     let size = |axis: &AxisRef| match axis.sub_axis {
         Some((_, size)) => size,
@@ -155,7 +155,7 @@ impl<'m> Walk<'m> {
             };
             let wanted = members.iter().filter_map(|id| self.wanted.get(id).cloned());
             let mut cuts: Vec<Cut> = members.iter().filter_map(of).chain(wanted).collect();
-            // Who is cut most comes first, and others cut what it leaves whole.
+            // Who is partitioned most comes first, and others partition what it leaves whole.
             cuts.sort_by_key(|cut| {
                 std::cmp::Reverse(parts(&self.meshes[cut.mesh], cut.axes.iter().flatten()))
             });
@@ -194,7 +194,7 @@ impl<'m> Walk<'m> {
         let mut axes: Axes = dims.iter().map(|d| d.axes.clone()).collect();
         let says_any = axes.iter().any(|a| !a.is_empty());
         match without {
-            // What is not cut may be of any mesh, an empty one among them.
+            // What is not partitioned may be of any mesh, an empty one among them.
             Known::Array(before)
                 if before.axes.len() == rank && (!says_any || self.meshes[before.mesh] == sharding.mesh) =>
             {
@@ -484,8 +484,8 @@ fn keeps_dimensions(instr: &Instruction) -> bool {
 mod tests {
     use super::*;
 
-    /// The tiles of the result of a program on a mesh of 2 times 2; x is cut along both dimensions, w along
-    /// the second.
+    /// The tiles of the result of a program on a mesh of 2 times 2; x is partitioned along both dimensions, w
+    /// along the second.
     fn tiles_of(body: &str) -> Vec<Option<Vec<usize>>> {
         let sharding = |axes: &str| {
             format!("frontend_attributes={{xla.sdy.sharding=\"#sdy.sharding<@mesh, [{axes}]>\"}}")
@@ -532,7 +532,7 @@ mod tests {
         let cut = "s = f32[2,4] custom-call(z), custom_call_target=\"xla.sdy.GlobalToLocalShape\", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.in_shardings=\"#sdy.sharding_per_value<[<@mesh, [{}, {\\\"b\\\"}]>]>\"}";
         let both = format!("{y}\n {made}\n {cut}\n ROOT t = (f32[4,8], f32[4,8]) tuple(y, z)");
         assert_eq!(of(&both), [Some(vec![2, 2]), Some(vec![2, 2])]);
-        // What is cut most decides; axes of another mesh cannot be added.
+        // What is partitioned most decides; axes of another mesh cannot be added.
         let line = "z = f32[4,8] custom-call(x), custom_call_target=\"Sharding\", frontend_attributes={xla.sdy.sharding=\"#sdy.sharding<@line, [{}, {\\\"c\\\"}]>\"}";
         let pair = format!("{line}\n {y}\n ROOT t = (f32[4,8], f32[4,8]) tuple(y, z)");
         assert_eq!(of(&pair), [Some(vec![1, 4]), Some(vec![1, 4])]);
@@ -552,7 +552,7 @@ mod tests {
             ),
             ("ROOT r = f32[4,2,3] reshape(x)", Some(&[2, 1, 1])),
             ("ROOT r = f32[2,6] slice(x), slice={[0:2], [0:6]}", Some(&[1, 2])),
-            // Three columns cannot be cut in two.
+            // Three columns cannot be partitioned in two.
             ("ROOT r = f32[4,3] slice(x), slice={[0:4], [0:3]}", Some(&[2, 1])),
             // Open dimensions of a constraint stay as they were, others are what it says.
             (

@@ -6,7 +6,7 @@
 //! given, [`propagate`] chooses it, and the framework is told.
 //!
 //! **Invariant:** a sharding that is not understood, or that cuts a dimension into parts of different sizes,
-//! is refused by name. A choice may be less cut than XLA's, never another array.
+//! is refused by name. A choice may be partitioned less than XLA's, never another array.
 
 use hlo::attrs::{FrontendValue, NamedSharding, Sharding};
 use hlo::{ArrayShape, AttrKey, InstrId, Instruction, Module, Opcode, Shape, shardy};
@@ -175,7 +175,7 @@ impl Shardings {
     }
 
     /// Of a program of whole arrays. `stated`: the shardings of the function's results as text, of which
-    /// those of unreduced results are kept in the module; `groups`: values that are to be cut alike.
+    /// those of unreduced results are kept in the module; `groups`: values that are to be partitioned alike.
     ///
     /// # Errors
     /// One is not understood.
@@ -545,8 +545,8 @@ mod tests {
         // XLA's own: type 3, dimensions [2, 1, 2], devices 0 to 3, the last dimension replicated.
         let bytes = [8, 3, 26, 3, 2, 1, 2, 34, 4, 0, 1, 2, 3, 48, 1];
         assert_eq!(read_op_sharding(&bytes).unwrap(), tiles(&[2, 1], &[&[0, 2], &[1, 3]]));
-        // Unreduced: of a mesh of x=2, y=2, z=2 cut along x, and unreduced along y (2 copies) or along y
-        // and z (none).
+        // Unreduced: of a mesh of x=2, y=2, z=2 partitioned along x, and unreduced along y (2 copies) or
+        // along y and z (none).
         let cut = tiles(&[2, 1], &[&[0, 4], &[1, 5], &[2, 6], &[3, 7]]);
         let sum = |sets: &[&[i64]]| Unreduced {
             sets: sets.iter().map(|set| set.to_vec()).collect(),

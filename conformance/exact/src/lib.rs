@@ -2,7 +2,7 @@
 //!
 //! The arithmetic is dashu-float's, which shares no code with the interpreter's (CORE-MATH, and double-double
 //! arithmetic of our own). **Invariant:** a [`Real`] is the mathematical result: its digits are truncated,
-//! and whether something was cut off is known, so rounding it into any element type is one rounding and no
+//! and whether that lost anything is known, so rounding it into any element type is one rounding and no
 //! guess.
 
 #![forbid(unsafe_code)]
@@ -145,7 +145,7 @@ impl Real {
     }
 
     /// Rounds to f64: `up(last bit is odd, rest is more than half, rest is half)` decides. Where it never
-    /// says yes, the last bit is set instead if anything is cut off.
+    /// says yes, the last bit is set instead if anything is truncated.
     fn round(&self, up: impl Fn(bool, bool, bool) -> bool) -> f64 {
         let to_odd = !up(true, true, false);
         let sign = |negative: bool, x: f64| if negative { -x } else { x };

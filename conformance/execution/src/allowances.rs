@@ -74,7 +74,7 @@ impl Allowances {
         functions: Functions::XLA_CPU,
     };
 
-    /// The names that `--allow` takes.
+    /// The names that `--allow` accepts.
     pub const NAMES: [&str; 10] = [
         "contraction",
         "excess-precision",

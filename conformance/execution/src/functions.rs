@@ -28,7 +28,7 @@ impl Library {
     /// All of them.
     pub const ALL: [Library; 4] = [Library::XlaCpu, Library::XlaGpu, Library::Iree, Library::PyTorch];
 
-    /// As `--functions` takes it.
+    /// As `--functions` accepts it.
     pub fn name(self) -> &'static str {
         match self {
             Library::XlaCpu => "xla-cpu",
@@ -83,7 +83,7 @@ impl Functions {
     /// The maxima of all libraries that were measured.
     pub const ANY: Functions = Functions { libraries: 0b1111, given: [0; MAX_BUDGETS] };
 
-    /// The names that `--functions` takes.
+    /// The names that `--functions` accepts.
     pub fn names() -> Vec<&'static str> {
         Library::ALL.iter().map(|l| l.name()).chain(["table", "any"]).collect()
     }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!((ulps(given, tanh, f32), ulps(given, tanh, ElementType::F64)), (1, 1));
         assert_eq!(ulps(Functions::ANY.with(tanh, 0).unwrap(), tanh, f32), 0);
         // What is correctly rounded everywhere stays so unless a number says otherwise; what is no function
-        // takes none.
+        // accepts none.
         assert_eq!(Functions::TABLE.numeric(Opcode::Sqrt, f32), Numeric::Exact);
         assert_eq!(
             Functions::TABLE.with(Opcode::Sqrt, 1).unwrap().numeric(Opcode::Sqrt, f32),

@@ -59,7 +59,7 @@ fn verifier_agrees() {
     assert!(wrong.is_empty(), "{} pairs:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Runs a probe on made inputs.
+/// Runs a probe on generated inputs.
 fn runs(opcode: Opcode, key: Key) -> Result<(), String> {
     let text = probe(opcode, key).ok_or("no probe")?;
     let module = parse_text(&text).0.ok_or("does not parse")?;

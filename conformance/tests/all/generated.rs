@@ -28,7 +28,7 @@ pub(crate) static POOLS: LazyLock<Vec<ThreadPool>> = LazyLock::new(|| {
 
 pub(crate) fn trials() -> Vec<Trial> {
     let small = generate::Limits::default();
-    // Large enough that kernels cut their work into pieces.
+    // Large enough that kernels partition their work.
     let large = generate::Limits { elements: 40_000, instructions: 6, nesting: 1, devices: 1, ..small };
     vec![
         property("generated/small", 1200, 500, small),

@@ -6,7 +6,7 @@
 //!
 //! **Invariants:** nothing is overwritten: a folder of the same content is left as it is, another gets a
 //! number; a folder is written under a temporary name and renamed when it is complete, and what was left of
-//! one that was not is removed by the next. Loading takes recorded cases of the corpus as well.
+//! one that was not is removed by the next. Loading accepts recorded cases of the corpus as well.
 
 use std::fs;
 use std::io;

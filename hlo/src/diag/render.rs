@@ -8,8 +8,8 @@ use crate::span::{LineIndex, Span};
 /// The maximum number of diagnostics that [`render_all`] writes out.
 pub const MAX_RENDERED: usize = 50;
 
-/// Longest piece of a source line that is shown; the rest of a longer one (a constant of a megabyte) is cut
-/// away around the span of interest.
+/// Longest piece of a source line that is shown; the rest of a longer one (a constant of a megabyte) is
+/// elided around the span of interest.
 const MAX_LINE: usize = 400;
 
 /// Renders one diagnostic against the text that it was found in. `color` adds ANSI escapes.
@@ -24,8 +24,8 @@ pub fn render(diagnostic: &Diagnostic, file: &str, source: &str, lines: &LineInd
         vec![(diagnostic.span, &diagnostic.label, AnnotationKind::Primary)];
     annotations.extend(diagnostic.related.iter().map(|(s, l)| (*s, l.as_str(), AnnotationKind::Context)));
     annotations.retain(|p| !p.0.is_none() && p.0.end as usize <= source.len());
-    // One snippet with the lines that matter, each cut to a bearable length; annotate-snippets folds what
-    // lies between.
+    // One snippet with the lines that matter, each truncated to a bearable length; annotate-snippets folds
+    // what lies between.
     let (text, first_line, mapped) = excerpt(source, lines, &annotations);
     if !mapped.is_empty() {
         let mut snippet = Snippet::source(text).path(file).line_start(first_line).fold(true);
@@ -44,8 +44,8 @@ pub fn render(diagnostic: &Diagnostic, file: &str, source: &str, lines: &LineInd
     out
 }
 
-/// The text from the first to the last line of interest with long lines cut, its first line's number, and the
-/// spans in it.
+/// The text from the first to the last line of interest with long lines truncated, its first line's number,
+/// and the spans in it.
 #[allow(clippy::type_complexity, reason = "a private helper with one caller")]
 fn excerpt<'a>(
     source: &str,

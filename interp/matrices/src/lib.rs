@@ -62,8 +62,8 @@ use hlo_threads::parallel;
 
 use wide::{Field, Real};
 
-/// Into how many parts a step over that many elements is cut: by their number alone, whose results are added
-/// in order.
+/// Into how many parts a step over that many elements is partitioned: by their number alone, whose results
+/// are added in order.
 fn parts(elements: usize) -> usize {
     /// Elements that are worth a part.
     const PART: usize = 1 << 13;

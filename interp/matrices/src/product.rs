@@ -13,7 +13,7 @@ pub(crate) const COLUMNS: usize = 4;
 /// Unknowns that a triangular system is solved for at a time.
 const UNKNOWNS: usize = 8;
 
-/// A left factor, its rows cut into tiles: for each tile all its columns, one after the other.
+/// A left factor, its rows partitioned into tiles: for each tile all its columns, one after the other.
 #[derive(Debug)]
 pub(crate) struct Left<F> {
     rows: usize,
@@ -99,7 +99,7 @@ pub(crate) fn rows_into<F: Field>(rows: &[[F; COLUMNS]], columns: &mut [F], heig
     }
 }
 
-/// A lower triangular matrix with a diagonal of 1s, its rows cut into tiles.
+/// A lower triangular matrix with a diagonal of 1s, its rows partitioned into tiles.
 #[derive(Debug)]
 pub(crate) struct UnitLower<F> {
     order: usize,

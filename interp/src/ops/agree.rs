@@ -1,9 +1,9 @@
 //! Run-time sizes that must agree.
 //!
 //! The dimensions of several operands that an operation takes together have one size: that of those which are
-//! dynamic. A static dimension that meets a dynamic one is cut to it. If dynamic ones differ, one of size 1
-//! is repeated where the operation is elementwise, and otherwise all are cut to the smallest: the rules of
-//! XLA's `DynamicDimensionInference` and `DynamicPadder` (without shape checks, their default).
+//! dynamic. A static dimension that meets a dynamic one is sliced to it. If dynamic ones differ, one of size
+//! 1 is repeated where the operation is elementwise, and otherwise all are sliced to the smallest: the rules
+//! of XLA's `DynamicDimensionInference` and `DynamicPadder` (without shape checks, their default).
 
 use hlo::{AttrKey, Dims, InstrId, Opcode};
 

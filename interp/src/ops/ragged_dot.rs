@@ -67,7 +67,7 @@ impl Groups {
             .collect()
     }
 
-    /// For each group the indices from where the groups before it end to where it ends, cut to `0..n`.
+    /// For each group the indices from where the groups before it end to where it ends, clamped to `0..n`.
     fn cut_ranges(&self, list: usize, n: usize) -> Vec<std::ops::Range<usize>> {
         let mut end = 0i64;
         let cut = |x: i64| usize::try_from(x).unwrap_or(0).min(n);

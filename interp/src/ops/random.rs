@@ -88,7 +88,7 @@ impl ThreeFry {
     }
 }
 
-/// An array cut into pairs of elements along one dimension.
+/// An array split into pairs of elements along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pairs {
     /// Product of the dimensions before.

@@ -9,7 +9,7 @@ use crate::{Encoding, Kind};
 ///
 /// Binary messages are told by the fields at their start: a module has computations (number 3), which begin
 /// with a name or an instruction. The key of that field is a control character, so that no text is taken for
-/// a message. A file that was cut off is known by what is left of it.
+/// a message. A file that was truncated is known by what is left of it.
 pub fn sniff(bytes: &[u8]) -> Option<(Kind, Encoding)> {
     if let Some(kind) = binary(bytes) {
         return Some((kind, Encoding::Binary));

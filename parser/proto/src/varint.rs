@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(unpack(&bytes, 0, |x| x), Err(Wrong::More));
         assert_eq!(unpack(&bytes, 101, |x| x), Err(Wrong::Fewer(100)));
         assert_eq!(unpack(&[], 1, |x| x), Err(Wrong::Fewer(0)));
-        // Longer than any number, cut off, and with bits that there are not.
+        // Longer than any number, truncated, and with bits that there are not.
         for bad in [
             &[0x80; 11][..],
             &[0xff; 3],

@@ -268,7 +268,7 @@ fn wire_type(ty: &Type) -> WireType {
     }
 }
 
-/// What a number on the wire means in a field: longer ones are cut, as the protocol says.
+/// What a number on the wire means in a field: longer ones are truncated, as the protocol says.
 pub(crate) fn narrowed(ty: &Type, value: u64) -> u64 {
     match ty {
         Type::Bool => u64::from(value != 0),
@@ -412,7 +412,7 @@ impl<'a> Input<'a> {
 }
 
 /// The records at the start of a message: number, wire type and body, which is empty but of strings, bytes
-/// and messages. Ends at what is no record; of one that is cut off, what is left.
+/// and messages. Ends at what is no record; of one that is truncated, what is left.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = (u32, WireType, &[u8])> {
     let mut input = Input { rest: bytes, size: bytes.len() };
     std::iter::from_fn(move || {

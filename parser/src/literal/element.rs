@@ -323,7 +323,7 @@ fn scan_narrow<T: Element + Bits>(c: &mut Cursor<'_>, format: FloatFormat) -> Re
     Ok(T::from_bits(u128::from(bits)))
 }
 
-/// Whether a finite value became one, and was not cut to the largest.
+/// Whether a finite value became one, and was not saturated at the largest.
 fn in_range(value: f64, bits: u32, format: FloatFormat) -> bool {
     if format.is_nan(bits) || format.is_infinite(bits) {
         return false;

@@ -90,7 +90,7 @@ pub fn special(ty: Type) -> Vec<u64> {
             infinity + 1,
             infinity + 2 * quarter,
             infinity + (1 << f) - 1,
-            // 0.1 and 1/3, cut off.
+            // 0.1 and 1/3, truncated.
             one - (4 << f) + (0x9_9999_9999_9999 >> (52 - f)),
             one - (2 << f) + (0x5_5555_5555_5555 >> (52 - f)),
         ];

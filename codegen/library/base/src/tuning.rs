@@ -1,9 +1,9 @@
 //! Tuning: what is fastest depends on the microarchitecture, and is kept here, a row for each that was looked
 //! at.
 //!
-//! **Invariants:** a row changes how work is cut and which of two ways is taken that the same bound holds
-//! for; sums of `f32` and wider have the same bits with each. A machine that is not known is tuned as the one
-//! that is nearest to it. A configuration may choose another row.
+//! **Invariants:** a row changes how work is partitioned and which of two ways is taken that the same bound
+//! holds for; sums of `f32` and wider have the same bits with each. A machine that is not known is tuned as
+//! the one that is nearest to it. A configuration may choose another row.
 
 use crate::configuration;
 use crate::isa::Features;

@@ -31,7 +31,7 @@ pub(super) struct Growing {
     inner: usize,
     /// Windows end with the last element.
     down: bool,
-    /// Elements of a chunk; `n` if lines are not cut.
+    /// Elements of a chunk; `n` if lines are not partitioned.
     chunk: usize,
 }
 

@@ -174,7 +174,7 @@ fn saturate(to: Format, r: u64) -> u64 {
 /// Conversions from and to f64 keep sign and the upper bits of the payload, quieted.
 fn nan_bits(c: &Conversion, from: Format, to: Format, x: u64) -> Option<u64> {
     if c.to == Type::Tf32 && c.round == Round::NearestAway && low(x, 31) >= F32.infinity() {
-        // The low 13 bits are cut off; `.satfinite` subtracts a unit in the last place from infinities and
+        // The low 13 bits are truncated; `.satfinite` subtracts a unit in the last place from infinities and
         // NaNs alike.
         let kept = x & !0x1FFF;
         return Some(if c.satfinite { kept - 0x2000 } else { kept });

@@ -3,7 +3,7 @@
 //! The ISA leaves order, rounding and alignment of floating-point products open. What is computed here is the
 //! published bit-accurate model of the hardware (MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv
 //! 2512.07004): an instruction sums blocks of products and the accumulator in fixed point, every term aligned
-//! to the largest exponent and cut off at F fraction bits, and cuts the sum off to f32 (or rounds it to
+//! to the largest exponent and truncated at F fraction bits, and truncates the sum to f32 (or rounds it to
 //! nearest in f16).
 
 use super::integer::signed;
@@ -115,8 +115,8 @@ fn converted(s: &Mma, arch: u32, x: &[u64], y: &[u64], c: u64) -> u64 {
     float2(Float2::Add, mode(ty, Round::Nearest), c, sum)
 }
 
-/// A sum cut off to f32. Measured on an H100: beyond the largest number it is infinity, although it is cut
-/// off.
+/// A sum truncated to f32. Measured on an H100: beyond the largest number it is infinity, although it is
+/// truncated.
 fn truncate(sum: Number) -> u64 {
     let bits = F32.round(sum, Round::Zero, Overflow::Ieee);
     match sum {
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(dot(&s, 80, &[0x80; 32], &[0x80; 32], 0x7FFF_FFFF), 0x7FFF_FFFF);
     }
 
-    /// Known answers of the published models: 1 + 2^-24 * n is cut off where an aligned term falls below F
+    /// Known answers of the published models: 1 + 2^-24 * n is truncated where an aligned term falls below F
     /// bits.
     #[test]
     fn truncation_by_architecture() {

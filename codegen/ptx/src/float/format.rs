@@ -304,7 +304,7 @@ impl Number {
                 if na == nb {
                     return Finite { negative: na, exponent: e, mantissa: m + aligned, sticky: lost };
                 }
-                // What was cut off makes the difference smaller by less than one in the lowest bit.
+                // What was truncated makes the difference smaller by less than one in the lowest bit.
                 let difference = m - aligned - u128::from(lost);
                 if difference == 0 && !lost {
                     return Finite {

@@ -1,7 +1,7 @@
-//! The memory that bounds take, on the account of the run that they belong to.
+//! The memory that bounds occupy, on the account of the run that they belong to.
 //!
 //! **Invariants:** what is kept (a leaf's radii) counts beside the values of the run until it is dropped, so
-//! values and bounds together stay within the limit; what a rule takes while it works is asked for before
+//! values and bounds together stay within the limit; what a rule needs while it works is asked for before
 //! ([`Account::ask`]). Whoever is refused fails the whole certification: bounds that are missing for want of
 //! memory would pass for bounds that nobody knows.
 
@@ -32,7 +32,7 @@ pub(super) struct Account {
     exceeded: AtomicBool,
 }
 
-/// What any rule takes at least, in elements.
+/// The least memory of any rule, in elements.
 const RULE_ELEMENTS: u64 = 64;
 
 impl Account {

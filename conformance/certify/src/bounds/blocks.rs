@@ -1,5 +1,5 @@
-//! Elementwise instructions on many elements, a block after the other: what a rule takes besides its result
-//! is then that of a block.
+//! Elementwise instructions on many elements, a block after the other: what memory a rule needs besides its
+//! result is then that of a block.
 //!
 //! **Invariant:** a block is the same instruction on lists, some elements of each operand that has as many as
 //! the result, and the whole of what has one.

@@ -310,7 +310,7 @@ impl<'a> Corners<'a> {
         Some(())
     }
 
-    /// A comparison that flushes takes denormal numbers and zeros for equal, and what is selected is not
+    /// A comparison that flushes treats denormal numbers and zeros as equal, and what is selected is not
     /// flushed: any of them.
     fn ties_of_flushed(&self, hull: &mut Hull, format: Format) {
         for i in 0..self.value.len() {

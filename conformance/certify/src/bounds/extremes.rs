@@ -87,7 +87,7 @@ pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) 
 }
 
 /// What of results may be another element: `ties` are the least and the greatest elements that a comparison
-/// that flushes takes for zero.
+/// that flushes treats as zero.
 pub(super) fn with_ties(low: &mut [Tensor], high: &mut [Tensor], ties: [&[Tensor]; 2]) {
     let ends = low.iter_mut().zip(high).zip(ties[0].iter().zip(ties[1]));
     for ((low, high), (least, greatest)) in ends {
@@ -105,7 +105,7 @@ pub(super) fn with_ties(low: &mut [Tensor], high: &mut [Tensor], ties: [&[Tensor
     }
 }
 
-/// How many unknown elements each element of the result is made of.
+/// How many unknown elements each element of the result is computed from.
 fn touched(case: &Case<'_>, operands: &[Operand<'_>]) -> Option<Vec<Vec<f64>>> {
     let flags = |k: usize| tensor(ElementType::F64, operands[k].tensor.dims(), &operands[k].unknown_flags());
     let sums = folded(case, Opcode::Add, &flags)?;

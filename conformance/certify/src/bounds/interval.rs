@@ -56,7 +56,7 @@ impl Interval {
         x != 0.0 && self.holds_zeros(format)
     }
 
-    /// Its ends, if a comparison in which denormal numbers are flushed takes all of it for zero. Of one that
+    /// Its ends, if a comparison in which denormal numbers are flushed treats all of it as zero. Of one that
     /// reaches further the part around zero is not looked at: that a negative denormal number may stand where
     /// a number of at least zero does would leave nothing of any root or logarithm behind a maximum with
     /// zero.

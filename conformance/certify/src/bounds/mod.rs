@@ -56,9 +56,9 @@
 //!
 //! `cause` says of what is undecided at which instruction its bound is lost.
 //!
-//! Bounds take memory, which `account` counts against the limit of the run: of an array that is not exact 8
+//! The memory of bounds is counted by `account` against the limit of the run: of an array that is not exact 8
 //! bytes an element where soft and hard radii are the same and 16 where not, until its last use; and what a
-//! rule takes while it works, which is asked for before. `blocks` keeps the latter small for elementwise
+//! rule needs while it works, which is asked for before. `blocks` keeps the latter small for elementwise
 //! instructions. What would pass the limit ends the certification as out of memory.
 
 mod account;
@@ -132,7 +132,7 @@ pub use local::{Known, Local, Worst, only_passes_on};
 pub use scope::Scope;
 pub use special::Specials;
 
-/// Elements that a task of a parallel pass takes.
+/// Elements of a task of a parallel pass.
 const PARALLEL: usize = 1 << 14;
 
 /// How far an array's elements may be off; of complex elements, each part.
@@ -214,7 +214,7 @@ impl Radii {
         }
     }
 
-    /// Each radius and limit of another array of the same size made from these.
+    /// Each radius and limit of another array of the same size computed from these.
     fn mapped(&self, n: usize, of: impl Fn(usize, f64, Limits) -> (f64, Limits)) -> Radii {
         let mut each = Vec::with_capacity(n);
         // Few arrays have any: a list is made for the first element that does.
@@ -289,7 +289,7 @@ impl Radii {
         }
     }
 
-    /// What they take.
+    /// The bytes that they occupy.
     fn bytes(&self) -> u64 {
         match self {
             Radii::Zero | Radii::Unknown => 0,
@@ -336,7 +336,7 @@ impl Bounds {
         Bounds { soft, hard, specials }
     }
 
-    /// What they take.
+    /// The bytes that they occupy.
     fn bytes(&self) -> u64 {
         let hard = if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() };
         self.soft.bytes() + hard + self.specials.bytes()
@@ -403,7 +403,7 @@ impl Leaf {
 }
 
 impl Leaf {
-    /// What it takes.
+    /// The bytes that it occupies.
     fn bytes(&self) -> u64 {
         self.bounds.bytes() + self.relations.as_ref().map_or(0, |r| r.bytes())
     }

@@ -86,7 +86,7 @@ impl Operand<'_> {
         self.unknown.iter().map(|&u| f64::from(u8::from(u))).collect()
     }
 
-    /// The least, or the greatest, of what a comparison that flushes takes for zero, in f64; where there is
+    /// The least, or the greatest, of what a comparison that flushes treats as zero, in f64; where there is
     /// nothing else 0.
     pub(super) fn taken_for_zero(&self, high: bool) -> Tensor {
         let format = Format::of(self.tensor.element_type());
@@ -97,7 +97,7 @@ impl Operand<'_> {
         tensor(ElementType::F64, self.tensor.dims(), &ends)
     }
 
-    /// Whether a comparison that flushes takes anything but zeros for zero.
+    /// Whether a comparison that flushes treats anything but zeros as zero.
     pub(super) fn has_taken_for_zero(&self) -> bool {
         Format::of(self.tensor.element_type()).is_some_and(|f| {
             let of = |i: usize| self.interval(i).taken_for_zero(f);

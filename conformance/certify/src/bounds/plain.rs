@@ -20,7 +20,7 @@ use super::interval::{Comparison, Interval};
 use super::limits::Limits;
 use super::rules::{Arg, Case, Mode};
 
-/// Elements that a task takes.
+/// Elements of a task.
 const TASK: usize = 1 << 12;
 
 /// A type whose numbers f64 holds.

@@ -1,4 +1,4 @@
-//! Numbers of every real type as ranks in the order of the type, and lines of ranks that constants cut into
+//! Numbers of every real type as ranks in the order of the type, and lines of ranks that constants split into
 //! intervals.
 //!
 //! What compares numbers with each other and with constants depends on the order of these alone, so a few
@@ -113,10 +113,10 @@ fn near(ty: ElementType, ranks: &BTreeSet<i64>) -> BTreeSet<i64> {
     asked.into_iter().zip(got).filter(|(asked, got)| asked == got).map(|(rank, _)| rank).collect()
 }
 
-/// The ranks of a type, cut at some of them.
+/// The ranks of a type, split at some of them.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// Where it is cut, in order.
+    /// The split points, in order.
     cuts: Vec<i64>,
     /// Some ranks that the type holds, in order.
     pub(super) ranks: Vec<i64>,
@@ -126,7 +126,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Of a type, cut at constants. `total`: where NaNs have an order.
+    /// Of a type, split at constants. `total`: where NaNs have an order.
     pub(super) fn new(ty: ElementType, constants: &BTreeSet<i64>, total: bool) -> Line {
         let mut cuts = constants.clone();
         if Format::of(ty).is_some() {

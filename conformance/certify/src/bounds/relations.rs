@@ -170,7 +170,7 @@ impl Peak {
 }
 
 impl Relations {
-    /// What they take.
+    /// The bytes that they occupy.
     pub(super) fn bytes(&self) -> u64 {
         let orders = self.orders.iter().map(|o| o.of.bytes() + o.groups.of.bytes()).sum::<u64>();
         let peak = |p: &Peak| p.of.bytes() + 16 * p.least[0].len() as u64;

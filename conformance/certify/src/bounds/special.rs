@@ -9,9 +9,9 @@
 //!   the accumulator, adding the positive terms first gives plus infinity, and likewise N; where both are,
 //!   NaN. So these are results of a permitted order, whatever the exact sum is.
 //! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products
-//!   and quotients and what is made of them, complex sums, Fourier transforms, linear systems, normalization.
-//!   Which of infinity and NaN comes out, and in which part, depends on the formula (C99, annex G, recovers
-//!   infinities; the textbook's formulas do not).
+//!   and quotients and what is computed from them, complex sums, Fourier transforms, linear systems,
+//!   normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99,
+//!   annex G, recovers infinities; the textbook's formulas do not).
 //! - **A Fourier transform whose magnitudes add up to more than the greatest number**: in which groups
 //!   elements are added, and when an inverse is scaled, is the algorithm's choice. For real data half of the
 //!   greatest number is enough: an algorithm by way of a complex transform of half the length (Numerical
@@ -52,7 +52,7 @@ impl Specials {
         self.0.as_ref().map_or(Special::NONE, |each| each[i])
     }
 
-    /// What they take.
+    /// The bytes that they occupy.
     pub(super) fn bytes(&self) -> u64 {
         self.0.as_ref().map_or(0, |each| size_of_val(&each[..]) as u64)
     }

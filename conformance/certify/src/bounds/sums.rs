@@ -220,12 +220,12 @@ pub(super) fn term_count(case: &Case<'_>) -> f64 {
     case.instr.attrs.ints_or_empty(AttrKey::LhsContractingDims).iter().map(|&d| size(lhs, d)).product()
 }
 
-/// The relative error of an operand that is cut off to the 10 fraction bits of TF32, more than that of
+/// The relative error of an operand that is truncated to the 10 fraction bits of TF32, more than that of
 /// rounding to them.
 const TF32_UNIT: f64 = 1.0 / (1 << 10) as f64;
 
-/// Whether operands of f32 may be cut off to TF32: engines that do so do it where the instruction asks for no
-/// more precision.
+/// Whether operands of f32 may be truncated to TF32: engines that do so do it where the instruction asks for
+/// no more precision.
 fn may_be_tf32(case: &Case<'_>) -> bool {
     let asked = case.instr.attrs.precisions();
     case.settings.allowances.tf32 && asked.is_none_or(|all| all.iter().all(|p| *p == Precision::Default))
@@ -298,7 +298,7 @@ impl Factor {
         self.special.iter().any(|&s| s != Special::NONE)
     }
 
-    /// The same factor of a product of an element type, cut off to TF32 where engines may do that: what an
+    /// The same factor of a product of an element type, truncated to TF32 where engines may do that: what an
     /// element may be, times one and [`TF32_UNIT`].
     pub(super) fn in_tf32(mut self, case: &Case<'_>, ty: ElementType) -> Factor {
         if ty == ElementType::F32 && may_be_tf32(case) {

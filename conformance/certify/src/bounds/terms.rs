@@ -1,4 +1,4 @@
-//! Which elements each element of a fold's result is made of.
+//! Which elements each element of a fold's result is computed from.
 
 use hlo::{AttrKey, Opcode};
 

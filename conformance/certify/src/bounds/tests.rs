@@ -544,7 +544,7 @@ fn liberties_reach_what_they_change() {
         move |text: &str, inputs: &[&[f32]]| certified(text, inputs, allowances)[0].1.hard.at(0)
     };
     let contraction = all(Allowances { contraction: true, ..Allowances::STRICT });
-    // An unrounded product has not overflowed, nor been cut to the greatest number.
+    // An unrounded product has not overflowed, nor been saturated at the greatest number.
     let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] parameter(1)\n z = f32[] multiply(x, x)\n ROOT w = f32[] subtract(y, z) }";
     assert_eq!(contraction(text, &[&[2.6e32], &[f32::INFINITY]]), f64::INFINITY);
     let text = "HloModule m\nENTRY e { x = f6e2m3fn[] parameter(0)\n z = f6e2m3fn[] multiply(x, x)\n ROOT w = f6e2m3fn[] subtract(z, x) }";

@@ -56,7 +56,7 @@ impl Default for CpuOptions {
 }
 
 impl CpuOptions {
-    /// Compiles a program and keeps what is lowered, or takes it from a cache, where that is not kept.
+    /// Compiles a program and keeps what is lowered, or loads it from a cache, where that is not kept.
     fn compile(
         self,
         source: &Module,
@@ -97,7 +97,7 @@ impl CpuOptions {
         }
     }
 
-    /// As the compiler takes them.
+    /// As options of the compiler.
     #[cfg(feature = "llvm")]
     pub fn compiler(self) -> cpu::Options {
         cpu::Options {
@@ -186,7 +186,7 @@ impl Engine for CpuEngine {
 }
 
 impl CpuEngine {
-    /// Compiles and loads a program, or takes it from a cache: one from there is not watched, since what its
+    /// Compiles and loads a program, or loads it from a cache: one from there is not watched, since what its
     /// steps execute is not kept.
     fn load<'m>(
         &'m self,

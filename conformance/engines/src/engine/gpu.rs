@@ -1,8 +1,8 @@
 //! The compiler for GPUs as an engine, on either of two devices: the interpreter of PTX, which checks every
 //! access of every kernel (`ptx`), or a GPU (`cuda`).
 //!
-//! Compiling takes LLVM; a build without it runs what the cache of compiled programs holds, so that programs
-//! are compiled on one machine and run with `--platform cuda` on another.
+//! Compiling requires LLVM; a build without it runs what the cache of compiled programs holds, so that
+//! programs are compiled on one machine and run with `--platform cuda` on another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl GpuOptions {
     }
 }
 
-/// Compiles a program, or takes it from the cache of compiled programs.
+/// Compiles a program, or loads it from the cache of compiled programs.
 pub fn compiled(
     module: &Module,
     arch: Arch,

@@ -72,8 +72,8 @@ fn outcome(error: &Failure) -> Outcome {
     }
 }
 
-/// How a program's parameters are given to a plugin, which takes arrays alone: whether as the elements of the
-/// one parameter, a tuple. `None`: they are no arrays.
+/// How a program's parameters are given to a plugin, which accepts arrays alone: whether as the elements of
+/// the one parameter, a tuple. `None`: they are no arrays.
 fn is_tupled(parameters: &[Shape]) -> Option<bool> {
     let arrays = |shapes: &[Shape]| shapes.iter().all(|s| s.as_array().is_some());
     match parameters {

@@ -9,7 +9,7 @@ use hlo_system::exit::Failure;
 
 static CACHE: OnceLock<DiskCache> = OnceLock::new();
 
-/// Keeps compiled programs in a folder, and takes them from there. Later calls change nothing. Errors: the
+/// Keeps compiled programs in a folder, and loads them from there. Later calls change nothing. Errors: the
 /// folder cannot be used.
 pub fn set_cache(folder: &Path) -> Result<(), Failure> {
     let cache = DiskCache::open(folder, None)?;

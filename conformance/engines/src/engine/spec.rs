@@ -20,7 +20,7 @@ use crate::frontend;
 use crate::variants;
 use hlo_system::exit::{Exit, Failure};
 
-/// The kinds of engines there are, as `--platform` takes them.
+/// The kinds of engines there are, as `--platform` accepts them.
 pub const PLATFORMS: &[&str] = &[
     "interpreter",
     "interpreter:VARIANT",
@@ -211,8 +211,8 @@ pub fn allowances(names: &[String]) -> Result<Allowances, Failure> {
     })
 }
 
-/// Names of engines out of a list separated by commas. What follows an engine that takes such a list itself
-/// (`passes:P,Q`, a command) belongs to it, unless it begins as an engine does.
+/// Names of engines out of a list separated by commas. What follows an engine whose name has such a list
+/// itself (`passes:P,Q`, a command) belongs to it, unless it begins as an engine does.
 pub fn names_of(list: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for item in list.split(',') {
@@ -230,7 +230,7 @@ pub fn names_of(list: &str) -> Vec<String> {
     names
 }
 
-/// The passes that the engine of this name applies, as [`pipeline`] takes them. Errors: wrong usage, for an
+/// The passes that the engine of this name applies, as [`pipeline`] accepts them. Errors: wrong usage, for an
 /// engine without passes.
 pub fn passes_of(engine: &str) -> Result<String, Failure> {
     match engine.split_once(':') {

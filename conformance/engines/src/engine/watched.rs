@@ -35,7 +35,7 @@ pub(super) struct LoweredForm {
     pub(super) module: Module,
     /// By instruction, whether a step leaves its result.
     pub(super) seen: Vec<bool>,
-    /// Whether it takes and gives what the program does.
+    /// Whether its parameters and results are those of the program.
     pub(super) whole: bool,
 }
 

@@ -88,7 +88,7 @@ impl fmt::Display for Cover {
 }
 
 impl Cover {
-    /// The element that is made from the bits `r`.
+    /// The element that is generated from the bits `r`.
     fn real(&self, r: u64) -> f64 {
         let q = splitmix64(r ^ 0xc0e4);
         let any = |count: usize| (q >> 8) as usize % count.max(1);
@@ -127,7 +127,7 @@ pub fn key(seed: u64, device: u64, parameter: u64, leaf: u64) -> u64 {
     [device, parameter, leaf].iter().fold(splitmix64(seed), |k, &x| splitmix64(k.wrapping_add(x)))
 }
 
-/// The 64 bits that element `i` is made from.
+/// The 64 bits that element `i` is generated from.
 pub fn draw(key: u64, i: u64) -> u64 {
     splitmix64(key.wrapping_add(i))
 }

@@ -1,5 +1,5 @@
-//! Kinds of made inputs: gentle ones, and extreme ones, on which overflow, underflow, infinities and NaNs
-//! show.
+//! Kinds of generated inputs: gentle ones, and extreme ones, on which overflow, underflow, infinities and
+//! NaNs show.
 //!
 //! **Invariant:** an element depends only on the kind, its type, the random bits of its index, and whether
 //! the program asks for numbers that are not negative. `docs/inputs.md` says the same in prose.

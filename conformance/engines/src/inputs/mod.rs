@@ -1,4 +1,4 @@
-//! Inputs for a program, made when none are given. The rule is written down in `docs/inputs.md`, so that
+//! Inputs for a program, generated when none are given. The rule is written down in `docs/inputs.md`, so that
 //! another program can make the same values.
 //!
 //! **Invariants:** a value depends only on (seed, device, parameter number, leaf, element index) and on what
@@ -43,8 +43,8 @@ pub struct LeafPlan {
     pub free: bool,
 }
 
-/// What the inputs of a program are made from, one entry for each array, in the order `arg0, arg1, ...` of an
-/// `.npz` file.
+/// What the inputs of a program are generated from, one entry for each array, in the order `arg0, arg1, ...`
+/// of an `.npz` file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     /// The arrays.
@@ -81,7 +81,7 @@ impl Plan {
     }
 }
 
-/// Decides how each input is made, of gentle inputs. `int_range` (half-open) overrides the range of all
+/// Decides how each input is generated, of gentle inputs. `int_range` (half-open) overrides the range of all
 /// integer parameters.
 ///
 /// Errors: [`Exit::Unsupported`] for parameters of a type or size that has no values.
@@ -185,7 +185,8 @@ pub fn generate(
     Ok((0..u64::from(devices.count())).map(on).collect())
 }
 
-/// The inputs of a program: those of a file, those that a snapshot recorded, or made ones. For each device.
+/// The inputs of a program: those of a file, those that a snapshot recorded, or generated ones. For each
+/// device.
 pub fn of_program(
     program: &Program,
     given: Option<&str>,

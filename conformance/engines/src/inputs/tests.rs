@@ -1,4 +1,4 @@
-//! What is asked of parameters, and that the arrays that are made show what programs do with them.
+//! What is asked of parameters, and that the arrays that are generated show what programs do with them.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn ranges_beside_a_program() {
     assert_eq!(range_beside(&program.replace("m.hlo", "o.hlo")).unwrap(), None);
 }
 
-/// The numbers of the made arrays of a program, of seed 0.
+/// The numbers of the generated arrays of a program, of seed 0.
 fn numbers(computations: &str, body: &str, kind: InputKind) -> Vec<Vec<f64>> {
     let text = format!("HloModule m\n\n{computations}\n\nENTRY e {{\n{body}\n}}\n");
     let module = crate::frontend::parse_text(&text).0.unwrap();
@@ -141,7 +141,7 @@ fn conversions_to_integers_meet_every_integer_and_both_ends() {
 
 #[test]
 fn conversions_are_met_behind_arithmetic_calls_and_moves() {
-    // 127 x, rounded, cut off and converted: what quantizes.
+    // 127 x, rounded, clamped and converted: what quantizes.
     let quantized = "  x = f32[4096] parameter(0)\n  c = f32[] constant(127)\n  b = f32[4096] broadcast(c), dimensions={}\n  m = f32[4096] multiply(x, b)\n  n = f32[4096] round-nearest-even(m)\n  l = f32[] constant(-128)\n  h = f32[] constant(127)\n  k = f32[4096] clamp(l, n, h)\n  ROOT r = s8[4096] convert(k)";
     let rounded: Vec<f64> = gentle(quantized)[0].iter().map(|x| (x * 127.0).round()).collect();
     (-128..=127).for_each(|i| assert!(rounded.contains(&f64::from(i)), "{i}"));

@@ -192,7 +192,7 @@ impl Generator<'_> {
         self.choices.pick(SIZES)
     }
 
-    /// A size of a dimension that kernels cut into vectors: around the widths of those.
+    /// A size of a dimension that kernels partition into vectors: around the widths of those.
     fn minor_size(&mut self) -> i64 {
         const WIDE: &[i64] = &[8, 7, 9, 15, 16, 17, 31, 33, 32, 63, 65, 64, 127, 129, 11, 21];
         let wide = if self.limits.elements > Limits::large().elements { 40 } else { 80 };

@@ -46,7 +46,7 @@ fn size(g: &mut Generator<'_>, body: &mut Body, bound: i64) -> InstrId {
     g.plain(body, Opcode::Clamp, &[zero, data, most]).unwrap_or(size)
 }
 
-/// Something static made of an array with a dynamic dimension.
+/// Something static computed from an array with a dynamic dimension.
 fn used(g: &mut Generator<'_>, body: &mut Body, dynamic: InstrId, dimension: i64) -> Option<InstrId> {
     let shape = g.array(dynamic);
     let ty = shape.element_type;

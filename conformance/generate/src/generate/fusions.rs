@@ -23,7 +23,7 @@ pub(super) fn fusion(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> 
 }
 
 /// A fusion that ends in an update of a part of its first operand, whose buffer the result may take: what the
-/// update is made from may be that operand too.
+/// update is computed from may be that operand too.
 pub(super) fn in_place(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     let x = g.ranked(body, 1);
     let shape = g.array(x);

@@ -73,7 +73,8 @@ pub(super) fn swapping(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId
     })
 }
 
-/// Arrays of one shape but of wider and narrower types, made of each other, of the counter, and of splats.
+/// Arrays of one shape but of wider and narrower types, computed from each other, of the counter, and of
+/// splats.
 pub(super) fn of_many_types(g: &mut Generator<'_>, body: &mut Body) -> Option<InstrId> {
     use ElementType::{BF16, F16, F32, S8, S16, S32, U8, U32};
     const TYPES: &[ElementType] = &[U8, S32, BF16, F32, S8, S16, F16, U32];

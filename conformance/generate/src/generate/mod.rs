@@ -80,7 +80,7 @@ impl Limits {
         Self { instructions: 8, elements: 64, nesting: 1, devices: 4, transfers: false, open_random: false }
     }
 
-    /// Programs large enough that kernels cut their work into pieces.
+    /// Programs large enough that kernels partition their work.
     pub const fn large() -> Self {
         Self {
             instructions: 60,

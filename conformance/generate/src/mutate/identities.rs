@@ -192,7 +192,7 @@ fn concatenate_of_slices(
     m.before(user, Opcode::Concatenate, &parts, Attrs::new().with(AttrKey::Dimensions, ints(&[d as i64])))
 }
 
-/// Padded outside and between, and cut out again.
+/// Padded outside and between, and sliced out again.
 fn slice_of_pad(m: &mut Mutator<'_>, user: InstrId, x: InstrId, shape: &ArrayShape) -> Option<InstrId> {
     let d = dimension(m, shape)?;
     let mut padding = vec![PaddingDim::default(); shape.rank()];

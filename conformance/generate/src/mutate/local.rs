@@ -73,7 +73,7 @@ const CHANGEABLE: &[AttrKey] = &[
     AttrKey::CollapsedSliceDims,
 ];
 
-/// Another value of an attribute; what comes out is cut or padded to the shape that was there.
+/// Another value of an attribute; what comes out is sliced or padded to the shape that was there.
 pub(super) fn attribute(m: &mut Mutator<'_>) -> Option<()> {
     let id = m.site(|module, id| {
         let instr = module.instr(id);

@@ -182,7 +182,7 @@ pub struct Report {
     pub missing: Vec<u64>,
     /// The source of the inputs.
     pub inputs: String,
-    /// The kind of made inputs.
+    /// The kind of generated inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_kind: Option<InputKind>,
     /// Other inputs on which nothing was found.
@@ -205,9 +205,9 @@ impl Report {
 /// The source of inputs.
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
-    /// An `.npz` file; without one they are made.
+    /// An `.npz` file; without one they are generated.
     pub file: Option<&'a str>,
-    /// Seed of those that are made.
+    /// Seed of those that are generated.
     pub seed: u64,
     /// The kind of generated inputs. `None`: gentle ones (or those of the file), then each of
     /// [`InputKind::AFTER_GENTLE`] while no change is found.
@@ -262,7 +262,8 @@ pub fn run(series: &Series, source: &Source<'_>, options: &RunOptions) -> Result
     Ok(report)
 }
 
-/// The same on inputs of a file, or made from a seed. Also how many instructions the first form executed.
+/// The same on inputs of a file, or generated from a seed. Also how many instructions the first form
+/// executed.
 fn run_on(
     series: &Series,
     file: Option<&str>,

@@ -55,7 +55,7 @@ pub(crate) fn all_instructions(module: &Module) -> impl Iterator<Item = InstrId>
     module.computations().iter().flat_map(|&c| module.instructions(c))
 }
 
-/// How many arrays a parameter of this shape takes from the inputs.
+/// How many arrays a parameter of this shape consumes of the inputs.
 pub fn arrays_of(shape: &Shape) -> usize {
     match shape {
         Shape::Array(_) => 1,

@@ -73,7 +73,7 @@ impl Store {
         };
         let resumed = store.read();
         match &resumed {
-            // The last line may have been cut.
+            // The last line may have been truncated.
             Some(resumed) => {
                 let lines =
                     resumed.known.iter().map(|&(hash, fails)| line_of(hash, fails)).collect::<String>();
@@ -160,7 +160,7 @@ fn line_of(fingerprint: u128, fails: bool) -> String {
     format!("{fingerprint:032x} {}\n", u8::from(fails))
 }
 
-/// What a line says; `None` if it was cut.
+/// What a line says; `None` if it was truncated.
 fn verdict(line: &str) -> Option<(u128, bool)> {
     let (hash, verdict) = line.split_once(' ')?;
     let fails = match verdict {

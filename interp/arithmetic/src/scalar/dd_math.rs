@@ -11,7 +11,7 @@ use super::{
 /// Below this the reduced exponential needs no power of two: slightly less than ln(2) / 2.
 const SMALL: f64 = 0.34;
 
-/// e^x. Beyond ±100000 the exponent is cut off where every type has overflowed or underflowed.
+/// e^x. Beyond ±100000 the exponent is clamped where every type has overflowed or underflowed.
 pub(super) fn exp(x: Dd) -> Wide {
     let x = if x.hi.abs() > 1e5 { Dd::from(x.hi.clamp(-1e5, 1e5)) } else { x };
     let k = (x.hi / LN_2.hi).round();

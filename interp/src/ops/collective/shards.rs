@@ -45,8 +45,8 @@ pub(crate) fn direction(target: &str) -> Option<Direction> {
     }
 }
 
-/// How each operand of a call is cut, `None` if it stays whole. Errors: why that cannot be said, going on
-/// from the name of the target.
+/// How each operand of a call is partitioned, `None` if it stays whole. Errors: why that cannot be said,
+/// going on from the name of the target.
 pub(crate) fn tilings(call: &Call<'_>, direction: Direction) -> Result<Vec<Option<Tiling>>, String> {
     let (module, instr) = (call.module, call.instruction);
     let operands: Vec<&Shape> = instr.operands().iter().map(|&o| &module.instr(o).shape).collect();
@@ -113,8 +113,8 @@ pub(crate) fn tilings(call: &Call<'_>, direction: Direction) -> Result<Vec<Optio
     Ok(tilings)
 }
 
-/// Whether a sharding says that something is cut, although shapes are equal: a dimension of one element on
-/// several devices, of which the first has it.
+/// Whether a sharding says that something is partitioned, although shapes are equal: a dimension of one
+/// element on several devices, of which the first has it.
 fn is_cut(call: &Call<'_>, direction: Direction) -> bool {
     let (module, instr) = (call.module, call.instruction);
     let sharded = match (direction, instr.operands()) {

@@ -2,7 +2,7 @@
 //!
 //! **Invariants:** element `i` of a result depends on element `i` of the operands alone (or on a scalar
 //! operand of `clamp` and `select`); a result takes over the storage of an operand of its type that is not
-//! shared; how work is cut among threads changes no bit.
+//! shared; how work is partitioned among threads changes no bit.
 
 mod convert;
 pub(crate) mod lane;

@@ -17,7 +17,7 @@ pub(crate) fn get_dimension_size(cx: &Cx<'_>, args: Args) -> Value {
     Tensor::scalar(i32::try_from(size).unwrap_or(i32::MAX)).into()
 }
 
-/// `set-dimension-size`: the operand cut, or extended with zeros, to a size within the bound.
+/// `set-dimension-size`: the operand sliced, or extended with zeros, to a size within the bound.
 pub(crate) fn set_dimension_size(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let [x, size] = crate::ops::control::arrays(args);
     let d = list(cx, AttrKey::Dimensions)[0];
@@ -28,7 +28,7 @@ pub(crate) fn set_dimension_size(cx: &Cx<'_>, args: Args) -> Result<Value> {
     Ok(resized(cx, &x, &dims)?.into())
 }
 
-/// A tensor cut, or extended with zeros, to other sizes.
+/// A tensor sliced, or extended with zeros, to other sizes.
 pub(crate) fn resized(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
     fn of<T: hlo::BufferOf>(cx: &Cx<'_>, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
         let n = hlo::ArrayShape::new(T::TYPE, dims).checked_elements().and_then(|n| usize::try_from(n).ok());

@@ -205,7 +205,7 @@ fn padded(n: i64, p: &hlo::attrs::PaddingDim) -> Option<Padded> {
         (i128::from(n), i128::from(p.low), i128::from(p.high), i128::from(p.interior));
     let size = (low + high + n + (n - 1).max(0) * interior).max(0);
     let step = interior + 1;
-    // Elements at positions before 0 or from `size` on are cut.
+    // Elements at positions before 0 or from `size` on are removed.
     let first = if low < 0 { (-low + step - 1) / step } else { 0 };
     let last = (size - 1 - low).div_euclid(step).min(n - 1);
     let count = (last - first + 1).max(0);
@@ -220,7 +220,7 @@ fn padded(n: i64, p: &hlo::attrs::PaddingDim) -> Option<Padded> {
     })
 }
 
-/// `pad`: elements added (or, where negative, cut) before and after, and added between.
+/// `pad`: elements added (or, where negative, removed) before and after, and added between.
 pub(super) fn pad(cx: &Cx<'_>, args: Args) -> Result<Value> {
     fn of<T: BufferOf>(cx: &Cx<'_>, x: &Tensor, value: &Tensor, padding: &[Padded]) -> Result<Tensor> {
         let dims: Dims = padding.iter().map(|p| p.size).collect();

@@ -63,7 +63,8 @@ impl Converter<'_> {
         self.bind_one(op, id)
     }
 
-    /// `sdy.sharding_group`, which changes no value: its operand is cut as the others of the group are.
+    /// `sdy.sharding_group`, which changes no value: its operand is partitioned as the others of the group
+    /// are.
     pub(super) fn sharding_group(&mut self, op: OpId) -> Convert<()> {
         let [x] = self.exactly(op)?;
         match self.attr(op, "group_id") {

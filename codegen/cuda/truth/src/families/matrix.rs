@@ -333,7 +333,7 @@ fn matrices(s: &Shape, p: usize, random: &mut Random) -> (Matrix, Matrix, Matrix
                 make(s.m, s.n, &mut |_, _| near(s.c, gap, 4, random)),
             )
         }
-        // Each product is smaller than the one before: what is cut off adds up.
+        // Each product is smaller than the one before: what is truncated adds up.
         10 => {
             let step = 1 + random.below(3) as i32;
             (

@@ -44,7 +44,7 @@ pub(super) fn series<'o, 'ctx>(
     c.rev().fold(Dd::constant(ops, [0.0, 0.0]), |sum, c| (sum + Dd::constant(ops, c)) * x)
 }
 
-/// e^x. Beyond ±100000 the exponent is cut off where every type has overflowed or underflowed.
+/// e^x. Beyond ±100000 the exponent is clamped where every type has overflowed or underflowed.
 pub(super) fn exp<'o, 'ctx>(x: Dd<'o, 'ctx>) -> Wide<'o, 'ctx> {
     Wide::of(x.hi.ops.call("dd_exp", x.flat(), exp_body))
 }

@@ -16,7 +16,7 @@ use super::rows::concluded;
 use super::windows::Windows;
 use super::{Local, Worst};
 
-/// Results that a task takes.
+/// Results of a task.
 const TASK: usize = 1 << 10;
 
 /// Columns whose sums are added up together.

@@ -23,7 +23,7 @@ fn made(n: usize, seed: u64) -> Vec<f32> {
     (0..n as u64).map(|i| (hlo::elided::splitmix64(seed << 32 | i) >> 40) as f32 / 4194304.0 - 2.0).collect()
 }
 
-/// The root of a program on made operands: what the run with bounds allows, and what is explained here,
+/// The root of a program on generated operands: what the run with bounds allows, and what is explained here,
 /// element by element.
 struct Trial {
     module: Module,

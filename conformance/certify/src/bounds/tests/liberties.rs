@@ -417,7 +417,7 @@ fn products_of_tf32_are_inside_unless_more_precision_is_asked_for() {
     }
 }
 
-/// A comparison that flushes takes zeros and denormal numbers for equal, and what is selected keeps its bits:
+/// A comparison that flushes treats zeros and denormal numbers as equal, and what is selected keeps its bits:
 /// any of them. What is none of them is not selected.
 #[test]
 fn what_a_flushed_comparison_selects_is_any_of_what_it_takes_for_zero() {

@@ -1,4 +1,4 @@
-//! Softmax and cross entropy of made logits, whose bounds need that the maximum was taken away.
+//! Softmax and cross entropy of generated logits, whose bounds need that the maximum was taken away.
 
 /// How a program takes the maximum away.
 #[derive(Clone, Copy, Debug)]

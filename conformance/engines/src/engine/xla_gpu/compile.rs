@@ -81,7 +81,7 @@ impl XlaGpuCompiler {
         let lacks = |what: &str, e: &std::io::Error| Outcome::lacking(format!("{what}: {}", describe(e)));
         let folder = Scratch::new().map_err(|e| lacks("no folder for what XLA dumps (TMPDIR)", &e))?;
         let (file, out) = (folder.path().join("module.pb"), folder.path().join("out"));
-        // As a message: XLA's reader of text takes `-0` for 0.
+        // As a message: XLA's parser reads `-0` as 0.
         let message = message(&without_fusions(module)?)?;
         std::fs::write(&file, message).map_err(|e| lacks("the module cannot be written", &e))?;
         let question = Ask { module: said(&file)?, out: said(&out)? };

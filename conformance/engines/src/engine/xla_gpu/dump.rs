@@ -4,7 +4,7 @@
 //! The parts are `PREFIXsm_*after_optimizations.txt`, `...-buffer-assignment.txt`,
 //! `PREFIX*thunk_sequence.txt` and `PREFIX*.ptx`; the prefix is `module_0001.jit_f.` in a folder as
 //! `--xla_dump_to` fills it, and may be empty. **Invariants:** every kernel that is launched is in the PTX
-//! and takes as many parameters as its instruction has operands and results; the optimized module verifies.
+//! and has as many parameters as its instruction has operands and results; the optimized module verifies.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -89,7 +89,8 @@ pub(super) fn left_out_message(dump: &Dump, name: &str) -> String {
     )
 }
 
-/// Whether a program takes and gives the arrays that the dumped one does. Errors: it does not.
+/// Whether the shapes of a program's parameters and results are those of the dumped one. Errors: they are
+/// not.
 pub(super) fn takes_and_gives_the_same(dump: &Dump, module: &Module) -> Result<(), String> {
     let leaves = |shape: &Shape| shape.leaves().into_iter().cloned().collect::<Vec<Shape>>();
     let of = |m: &Module| {

@@ -10,8 +10,8 @@
 //! - **the optimized module itself**, or any program of instructions of it (such as those that `hlo isolate`
 //!   and `hlo reduce` make): then the replay injects the reference's values into each kernel's operands, and
 //!   each kernel is judged alone;
-//! - **the program that XLA compiled**: the first one that takes and gives the same arrays. Then its results
-//!   are judged.
+//! - **the program that XLA compiled**: the first one with parameters and results of the same shapes. Then
+//!   its results are judged.
 //!
 //! | file | what |
 //! |---|---|
@@ -76,8 +76,8 @@ pub struct XlaGpuEngine {
 enum Program {
     /// The optimized module, or a part of it.
     Optimized,
-    /// What was compiled, by its fingerprint. Another program that takes and gives the same arrays is not
-    /// what the dump is of.
+    /// What was compiled, by its fingerprint. Another program with parameters and results of the same shapes
+    /// is not what the dump is of.
     Source(u128),
 }
 
@@ -249,7 +249,7 @@ impl Compiled {
 }
 
 impl Compiled {
-    /// The program's arguments as the optimized module takes them: XLA may have taken tuples apart.
+    /// The program's arguments as the optimized module's parameters: XLA may have taken tuples apart.
     fn flattened(&self, inputs: Inputs) -> Result<Inputs, Outcome> {
         let mut arrays = Vec::new();
         inputs.arguments.into_iter().flatten().for_each(|literal| flatten(literal, &mut arrays));

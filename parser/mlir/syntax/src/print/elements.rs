@@ -58,7 +58,7 @@ fn digits(x: f64, count: usize) -> (Vec<u8>, i32) {
     power += zeros as i32;
     let tens = (-power).max(0);
     let width = (significand as f64).log2() + f64::from(power.max(0)) + f64::from(tens) * 5f64.log2();
-    // Digits of that integer that cannot matter are cut off first, without rounding.
+    // Digits of that integer that cannot matter are truncated first, without rounding.
     let needed = (count as i64 * 196 + 58) / 59;
     let cut = ((width.floor() as i64 + 1 - needed).max(0) * 59) / 196;
     let text = format!("{:.*e}", count + 24, x.abs());

@@ -37,7 +37,7 @@ pub(super) fn placements(n: i64, w: &WindowDim) -> Option<i64> {
     Some(if base == 0 || window > base { 0 } else { (base - window) / w.stride + 1 })
 }
 
-/// The elements that a slice takes of `n`: what it says, or at most `most` from where it starts, if that is
+/// The elements that a slice reads of `n`: what it says, or at most `most` from where it starts, if that is
 /// inside.
 fn sliced(n: i64, s: &SliceDim, most: i64) -> i64 {
     let stride = s.stride.max(1);
