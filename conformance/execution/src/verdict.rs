@@ -22,7 +22,8 @@ pub trait Allowed {
     fn special(&self, _element: usize) -> Special {
         Special::NONE
     }
-    /// Whether a real number is within the limits of the element's value, which hold however decisions fall.
+    /// Whether a real number is within the limits of the element's value, of a complex one of its real part,
+    /// which hold however decisions fall.
     fn admits(&self, _element: usize, _value: f64) -> bool {
         true
     }
@@ -408,15 +409,15 @@ fn judge_typed<T: Number>(expected: &[T], actual: &ArrayLiteral, settings: &Sett
     verdict
 }
 
-/// What an element is that is not finite: of a complex one, all that it may be.
-/// A real number of a float type.
+/// A number of a float type, of a complex one its real part; no NaN.
 fn real_of<T: Number>(x: T) -> Option<f64> {
     match x.parts() {
-        (Part::Float { value, .. }, None) if !value.is_nan() => Some(value),
+        (Part::Float { value, .. }, _) if !value.is_nan() => Some(value),
         (_, _) => None,
     }
 }
 
+/// What an element is that is not finite: of a complex one, all that it may be.
 fn special_of<T: Number>(x: T) -> Special {
     match x.parts() {
         (Part::Float { value, .. }, None) => Special::of(value),

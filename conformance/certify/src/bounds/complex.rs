@@ -3,11 +3,16 @@
 //! A radius bounds each part, so an operand is within `sqrt(2)` times that of its value in modulus, and a
 //! part of the result is off by no more than its modulus. An implementation is within some units in the last
 //! place of the modulus.
+//!
+//! Limits ([`super::limits`]) of a complex element are those of its real part: a logarithm has one that is no
+//! more than the logarithm of the largest modulus that the operand may have, where the operand may be 0 or
+//! the cut is near.
 
 use hlo::{ElementType, Opcode};
 use hlo_arithmetic::scalar::Elementary;
 use hlo_execution::format::Format;
 
+use super::limits::Limits;
 use super::number::Numbers;
 use super::rules::{Case, Found, Mode};
 use super::{Radii, elementwise};
@@ -21,8 +26,17 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let opcode = case.opcode();
     match opcode {
         Opcode::Select => return elementwise::bounds(case, radii, mode),
-        Opcode::Real | Opcode::Imag | Opcode::Negate => return Some(vec![radii[0].clone()]),
-        Opcode::Complex => return Some(vec![radii[0].clone().max(&radii[1])]),
+        Opcode::Real => return Some(vec![radii[0].clone()]),
+        Opcode::Imag => return Some(vec![radii[0].without_limits()]),
+        Opcode::Negate => return Some(vec![radii[0].negated()]),
+        Opcode::Complex => {
+            let (re, im) = (&radii[0], radii[1].without_limits());
+            return Some(vec![re.mapped(result.len(), |i, r, limits| {
+                let im = im.at(i);
+                // Limits say nothing beside what is exact.
+                (r.max(im), if r == 0.0 { Limits::NONE } else { limits })
+            })]);
+        }
         _ => {}
     }
     let n = result.len();
@@ -33,23 +47,27 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let value = Numbers::of(result);
     let format = Format::of(result.element_type());
     let ulps = case.ulps(result.element_type());
-    let each = (0..n).map(|i| {
+    let discs = |i: usize| -> Vec<Disc> {
         let at = |k: usize| if operands[k].len() == 1 { 0 } else { i };
-        let mut exact = true;
-        let xs: Vec<Disc> = (0..operands.len())
+        let flushes = case.settings.allowances.flush_denormals;
+        (0..operands.len())
             .map(|k| {
                 let mut r = radii[k].at(at(k));
                 let (re, im) = operands[k].at(at(k));
-                if case.settings.allowances.flush_denormals
+                let known = r == 0.0;
+                if flushes
                     && let Some(f) = Format::of(operands[k].ty)
                     && [re, im].iter().any(|part| *part != 0.0 && part.abs() - r < f.flushes_below())
                 {
                     r += f.flushes_below();
                 }
-                exact &= r == 0.0;
-                Disc { re, im, part: r, r: r * SQRT_2, m: operands[k].modulus(at(k)) }
+                Disc { re, im, part: r, r: r * SQRT_2, m: operands[k].modulus(at(k)), known }
             })
-            .collect();
+            .collect()
+    };
+    let each = (0..n).map(|i| {
+        let xs = discs(i);
+        let exact = xs.iter().all(|x| x.r == 0.0);
         if opcode == Opcode::Compare {
             let [x, y] = &xs[..] else { return f64::INFINITY };
             let nan = xs.iter().any(|x| x.part == 0.0 && x.m.is_nan());
@@ -59,12 +77,11 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let Some(format) = format else { return if exact { 0.0 } else { f64::INFINITY } };
         let (re, im) = value.at(i);
         let v = value.modulus(i);
-        if exact && ulps == 0.0 {
-            return if case.settings.allowances.flush_denormals && v < 2.0 * format.flushes_below() {
-                v
-            } else {
-                0.0
-            };
+        if exact && (ulps == 0.0 || opcode == Opcode::Multiply && scales(&xs)) {
+            // A zero beside a product has the sign that the formula gives it.
+            let signs = ulps > 0.0 && (re == 0.0 || im == 0.0);
+            let flushed = case.settings.allowances.flush_denormals && v < 2.0 * format.flushes_below();
+            return if flushed { v } else { 0.0 }.max(if signs { format.min_positive() } else { 0.0 });
         }
         if !(re.is_finite() && im.is_finite()) {
             // Infinities and NaNs of products and quotients depend on the formula.
@@ -77,7 +94,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         }
         let change = match opcode {
             _ if exact => 0.0,
-            Opcode::Maximum | Opcode::Minimum | Opcode::Clamp => chosen(case, &xs, (re, im), mode),
+            Opcode::Maximum | Opcode::Minimum | Opcode::Clamp => chosen(case, &xs, (re, im), format, mode),
             opcode => change(opcode, &xs, v, mode),
         };
         let change = match opcode {
@@ -101,7 +118,50 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         }
         if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
     });
-    Some(vec![Radii::new(each.collect())])
+    let each: Vec<f64> = each.collect();
+    let limits = |opcode: Opcode| {
+        let format = format?;
+        let of = |(i, r): (usize, &f64)| {
+            if *r == f64::INFINITY { of_logarithm(opcode, &discs(i)[0], ulps, format) } else { Limits::NONE }
+        };
+        Some(each.iter().enumerate().map(of).collect::<Vec<Limits>>())
+    };
+    let limits = matches!(opcode, Opcode::Log | Opcode::LogPlusOne).then(|| limits(opcode)).flatten();
+    Some(vec![match limits {
+        Some(limits) => Radii::limited(each, limits),
+        None => Radii::new(each),
+    }])
+}
+
+/// Limits of the real part of a logarithm, of which the radius says nothing: the operand may be 0, or on the
+/// other side of the cut. The real part is the logarithm of the modulus, and an engine's is off by units of
+/// the last place of the result's modulus.
+fn of_logarithm(opcode: Opcode, x: &Disc, ulps: f64, format: Format) -> Limits {
+    let (m, slack) = match opcode {
+        Opcode::LogPlusOne => (super::number::modulus(x.re + 1.0, x.im), format.ulp(1.0)),
+        _ => (x.m, 0.0),
+    };
+    if !(m.is_finite() && x.r.is_finite()) {
+        return Limits::NONE;
+    }
+    // Of the modulus, and of the function of f64.
+    let wider = |end: f64, towards: f64| {
+        let off = 4.0 * (ulps + 1.0) * format.ulp(end.abs() + std::f64::consts::PI)
+            + 4.0 * f64::EPSILON * end.abs();
+        if end.is_infinite() { end } else { end + towards * off }
+    };
+    let least = m - x.r - slack * f64::EPSILON;
+    let low =
+        if least > 0.0 { wider(Elementary::log(least * (1.0 - 1e-12)), -1.0) } else { f64::NEG_INFINITY };
+    let high = wider(Elementary::log((m + x.r) * (1.0 + 1e-12)), 1.0);
+    Limits::new(low, high)
+}
+
+/// Whether each part of a product is a single product of parts, beside a 0: one factor is real or imaginary,
+/// and all parts are finite. Its rounding is the only one in any formula.
+fn scales(xs: &[Disc]) -> bool {
+    let finite = xs.iter().all(|x| x.re.is_finite() && x.im.is_finite());
+    finite && xs.iter().any(|x| x.re == 0.0 || x.im == 0.0)
 }
 
 /// A number and how far it may be off.
@@ -113,6 +173,8 @@ struct Disc {
     /// In modulus.
     r: f64,
     m: f64,
+    /// It is the reference's value to the bit, or that flushed.
+    known: bool,
 }
 
 impl Disc {
@@ -138,7 +200,7 @@ impl Disc {
 
 /// How far the greatest or the least of some numbers, or one clamped between two others, may move, of which
 /// this is the reference's choice.
-fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), mode: Mode) -> f64 {
+fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), format: Format, mode: Mode) -> f64 {
     let is = |disc: &&Disc| disc.re == value.0 && disc.im == value.1;
     // Those that the value may be.
     let moved = xs.iter().filter(is).map(|x| x.part).fold(0.0, f64::max);
@@ -150,8 +212,30 @@ fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), mode: Mode) -> f64 {
         _ if xs.iter().any(|x| x.m.is_nan()) => f64::INFINITY,
         Mode::Soft => moved,
         Mode::Hard if same || pairs().all(|(x, y)| apart(x, y)) => moved,
+        // A comparison flushes all parts of its operands, or none.
+        Mode::Hard if xs.iter().all(|x| x.known) && choice(case.opcode(), xs, format) == Some(value) => moved,
         Mode::Hard => xs.iter().map(far).fold(0.0, f64::max),
     }
+}
+
+/// What a maximum, a minimum or a clamp chooses by comparisons, in lexicographic order, in which denormal
+/// numbers are zeros.
+fn choice(opcode: Opcode, xs: &[Disc], format: Format) -> Option<(f64, f64)> {
+    let flushed = |x: f64| if x.abs() < format.flushes_below() { 0.0 } else { x };
+    let before = |a: &Disc, b: &Disc| {
+        let part = |a: f64, b: f64| flushed(a).partial_cmp(&flushed(b));
+        Some(part(a.re, b.re)?.then(part(a.im, b.im)?).is_lt())
+    };
+    // The first of equals.
+    let greatest = |a, b| Some(if before(a, b)? { b } else { a });
+    let least = |a, b| Some(if before(b, a)? { b } else { a });
+    let chosen = match (opcode, xs) {
+        (Opcode::Maximum, [a, b]) => greatest(a, b),
+        (Opcode::Minimum, [a, b]) => least(a, b),
+        (Opcode::Clamp, [low, x, high]) => least(greatest(low, x)?, high),
+        (_, _) => None,
+    }?;
+    Some((chosen.re, chosen.im))
 }
 
 /// `|tanh(z + h) - tanh(z)|` and the same of the tangent, of `|h| <= r`, where the function is at most `v` in
@@ -346,7 +430,7 @@ mod tests {
     use super::*;
 
     fn disc(re: f64, im: f64, part: f64) -> Disc {
-        Disc { re, im, part, r: part * SQRT_2, m: super::super::number::modulus(re, im) }
+        Disc { re, im, part, r: part * SQRT_2, m: super::super::number::modulus(re, im), known: part == 0.0 }
     }
 
     /// Powers of points of two discs are within the bound around that of the centres, the bound is of the

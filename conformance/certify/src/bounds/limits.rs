@@ -4,7 +4,8 @@
 //! large beside the value that loses what matters most: that an exponential, a square or a sum of them is no
 //! less than 0, that a logistic is no more than 1, that a sum of exponentials is at least its largest term.
 //! Of such elements the limits are kept beside the radius; rules that look at intervals
-//! ([`super::elementwise`], folds) take the part of the interval that is within the limits.
+//! ([`super::elementwise`], folds) take the part of the interval that is within the limits. Those of a
+//! complex element are of its real part.
 //!
 //! **Invariants:** limits hold for every engine, for a value that excess precision leaves unrounded as well.
 //! An element with limits is a number (infinities included, NaN not) unless it is the reference's to the bit.

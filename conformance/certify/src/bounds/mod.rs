@@ -238,7 +238,27 @@ impl Radii {
         }
     }
 
-    /// Whether a real number is within the limits of an element, if there are any.
+    /// The same without limits.
+    fn without_limits(&self) -> Radii {
+        match self {
+            Radii::Zero | Radii::Unknown | Radii::Each(_) => self.clone(),
+            Radii::Limited(of) => Radii::new(of.each.clone()),
+        }
+    }
+
+    /// Those of the negated values.
+    fn negated(&self) -> Radii {
+        match self {
+            Radii::Zero | Radii::Unknown | Radii::Each(_) => self.clone(),
+            Radii::Limited(of) => {
+                let limits = of.limits.iter().map(|l| Limits { low: -l.high, high: -l.low });
+                Radii::limited(of.each.clone(), limits.collect())
+            }
+        }
+    }
+
+    /// Whether a real number is within the limits of an element, or of the real part of a complex one, if
+    /// there are any.
     pub fn admits(&self, i: usize, value: f64) -> bool {
         let limits = self.limits(i);
         (limits.low..=limits.high).contains(&value)

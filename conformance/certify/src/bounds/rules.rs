@@ -424,7 +424,12 @@ fn both(case: &Case<'_>, by: Rule) -> Option<(Vec<Radii>, Vec<Radii>)> {
     let undecided = match kind(case.opcode()) {
         Kind::Movement(_) | Kind::Sum | Kind::Region => false,
         Kind::Elementwise => {
-            case.opcode() == Opcode::Remainder || elementwise::steps(case.opcode(), ElementType::F32)
+            let extreme = matches!(case.opcode(), Opcode::Maximum | Opcode::Minimum | Opcode::Clamp);
+            // Lexicographic order is not continuous.
+            let lexicographic = extreme && case.results.iter().any(|t| t.element_type().is_complex());
+            lexicographic
+                || case.opcode() == Opcode::Remainder
+                || elementwise::steps(case.opcode(), ElementType::F32)
         }
         _ => true,
     };

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cause;
+mod complex;
 mod decompositions;
 mod flushed;
 mod liberties;

@@ -1,0 +1,104 @@
+//! Complex numbers: limits of real parts, choices by flushed comparisons, products that only scale.
+
+use super::*;
+use hlo_execution::verdict::{Class, judge};
+
+const FLUSHED: Allowances = Allowances { flush_denormals: true, ..Allowances::STRICT };
+
+/// The class of a complex result where an engine has `actual`.
+fn class(text: &str, inputs: &[&[f32]], allowances: Allowances, actual: (f32, f32)) -> Class {
+    let (expected, bounds) = certified(text, inputs, allowances).remove(0);
+    let buffer = hlo::Buffer::C64(vec![hlo::num_complex::Complex::new(actual.0, actual.1)]);
+    let actual = ArrayLiteral::new(expected.dims.clone(), buffer).unwrap();
+    judge(&expected, &actual, &bounds, false).unwrap().class()
+}
+
+/// `f` of `a + bi`, where both parts are off by roundings: of `(exp(x) - 1, y)`.
+fn of_inexact(f: &str) -> String {
+    format!(
+        "HloModule m\nENTRY e {{ x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n re = f32[1] exponential-minus-one(x)\n z = c64[1] complex(re, y)\n ROOT r = c64[1] {f}(z) }}"
+    )
+}
+
+#[test]
+fn logarithms_at_their_pole_are_small_or_infinite() {
+    // exp(-100) - 1 is -1, or the number next to it.
+    let near: [&[f32]; 2] = [&[-100.0], &[0.0]];
+    for allowances in [Allowances::STRICT, FLUSHED] {
+        let of = |actual| class(&of_inexact("log-plus-one"), &near, allowances, actual);
+        assert_eq!(of((f32::NEG_INFINITY, 0.0)), Class::Same);
+        assert_eq!(of((-17.0, 0.0)), Class::Undecided);
+        assert_eq!(of((0.0, 0.0)), Class::Wrong);
+        // Of what is exact, infinite alone.
+        let exact = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n z = c64[1] complex(x, y)\n ROOT r = c64[1] log-plus-one(z) }";
+        assert_eq!(class(exact, &[&[-1.0], &[0.0]], allowances, (-17.0, 0.0)), Class::Wrong);
+    }
+    // Across the cut the imaginary part is open, and the real part is not.
+    let across: [&[f32]; 2] = [&[-0.5], &[-0.0]];
+    let of = |actual| class(&of_inexact("log"), &across, Allowances::STRICT, actual);
+    let log = (1.0 - (-0.5f32).exp()).ln();
+    assert_eq!(of((log, std::f32::consts::PI)), Class::Undecided);
+    assert_eq!(of((log + 0.25, -std::f32::consts::PI)), Class::Wrong);
+    assert_eq!(of((log - 0.25, -std::f32::consts::PI)), Class::Wrong);
+}
+
+/// Limits of a real part do not become those of an imaginary one, nor of the negated.
+#[test]
+fn limits_are_of_real_parts() {
+    let text = |last: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ x = f32[1] parameter(0)\n y = f32[1] parameter(1)\n re = f32[1] exponential-minus-one(x)\n z = c64[1] complex(re, y)\n l = c64[1] log-plus-one(z)\n {last} }}"
+        )
+    };
+    let near: [&[f32]; 2] = [&[-100.0], &[0.0]];
+    let admits = |last: &str| {
+        let bounds = one(&text(last), &near);
+        [-50.0, 5.0, 50.0].map(|x| bounds.hard.admits(0, x))
+    };
+    assert_eq!(admits("ROOT r = f32[1] real(l)"), [true, false, false]);
+    assert_eq!(admits("ROOT r = f32[1] imag(l)"), [true; 3]);
+    assert_eq!(admits("ROOT r = c64[1] negate(l)"), [false, false, true]);
+    assert_eq!(admits("n = c64[1] negate(l)\n ROOT r = f32[1] real(n)"), [false, false, true]);
+    assert_eq!(admits("a = f32[1] real(l)\n ROOT r = c64[1] complex(a, y)"), [true, false, false]);
+    assert_eq!(admits("a = f32[1] real(l)\n ROOT r = c64[1] complex(y, a)"), [true; 3]);
+    assert_eq!(admits("a = f32[1] real(l)\n c = c64[1] complex(y, a)\n ROOT r = f32[1] imag(c)"), [true; 3]);
+}
+
+#[test]
+fn a_flushed_comparison_of_complex_numbers_flushes_all_of_both() {
+    let text = |opcode: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ a = f32[1] parameter(0)\n b = f32[1] parameter(1)\n c = f32[1] parameter(2)\n d = f32[1] parameter(3)\n x = c64[1] complex(a, b)\n y = c64[1] complex(c, d)\n ROOT r = c64[1] {opcode}(x, y) }}"
+        )
+    };
+    let least = |x: (f32, f32), y: (f32, f32), actual| {
+        class(&text("minimum"), &[&[x.0], &[x.1], &[y.0], &[y.1]], FLUSHED, actual)
+    };
+    let d = 1e-39;
+    // With denormal numbers as they are, and as zeros: the second.
+    assert_eq!(least((0.0, 4.0), (-d, d), (0.0, 0.0)), Class::Explained);
+    assert_eq!(least((0.0, 4.0), (-d, d), (0.0, 4.0)), Class::Wrong);
+    // As they are the second, as zeros the first.
+    assert_eq!(least((0.0, 4.0), (-d, 5.0), (0.0, 4.0)), Class::Undecided);
+    assert_eq!(least((0.0, 4.0), (-d, 5.0), (0.0, 9.0)), Class::Wrong);
+    let greatest = |actual| class(&text("maximum"), &[&[0.0], &[4.0], &[-d], &[d]], FLUSHED, actual);
+    assert_eq!(greatest((-d, d)), Class::Wrong);
+}
+
+/// What is multiplied by a real or by an imaginary number has one rounding a part, in any formula: nothing
+/// that depends on it is open.
+#[test]
+fn products_that_scale_are_exact() {
+    let text = |last: &str| {
+        format!(
+            "HloModule m\nENTRY e {{ a = f32[1] parameter(0)\n b = f32[1] parameter(1)\n c = f32[1] parameter(2)\n d = f32[1] parameter(3)\n x = c64[1] complex(a, b)\n y = c64[1] complex(c, d)\n ROOT r = c64[1] {last} }}"
+        )
+    };
+    let radius = |y: (f32, f32)| one(&text("multiply(x, y)"), &[&[0.3], &[0.7], &[y.0], &[y.1]]).hard.at(0);
+    assert_eq!(radius((0.9, 0.0)), 0.0);
+    assert_eq!(radius((0.0, 0.9)), 0.0);
+    assert!(radius((0.9, 0.1)) > 0.0);
+    // A zero beside a product has either sign.
+    let zeros = one(&text("multiply(x, y)"), &[&[0.3], &[0.0], &[0.9], &[0.0]]);
+    assert!(zeros.hard.at(0) > 0.0 && zeros.hard.at(0) < 1e-44);
+}
