@@ -26,6 +26,7 @@
 //! | `cholesky-steps` | Cholesky factorizations step by step in their type ([`expansions`]) | narrow accumulator |
 //! | `triangular-inverse` | triangular systems by the inverse of the matrix ([`inversion`]) | decompositions, narrow accumulator |
 //! | `transform-by-parts` | Fourier transforms in which a factor of 0 hides an infinity or NaN ([`expansions`]) | |
+//! | `products-by-parts` | complex products in which a real or imaginary factor scales an infinite one ([`complex`]) | |
 //! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
 //!
@@ -35,6 +36,7 @@
 //! they can: not in a program with run-time sizes, nor in sums of other forms; hence they take the liberty
 //! too.
 
+mod complex;
 pub mod excess;
 pub mod expansions;
 pub mod flush;
@@ -118,6 +120,7 @@ pub fn all() -> Vec<Variant> {
             accumulate: Some(Accumulate::Region),
         },
         other(Box::new(Expansion::Transform), strict),
+        other(Box::new(complex::ComplexProducts), strict),
         other(Box::new(Expansion::Selection), Allowances { reorder_regions: true, ..strict }),
         other(Box::new(Expansion::SelectionByColumns), Allowances { reorder_regions: true, ..strict }),
         other(Box::new(ulp::Ulp::Up), strict),

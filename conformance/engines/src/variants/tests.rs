@@ -267,3 +267,41 @@ ENTRY e {{
     let expected = [fold(&[2.0, 7.0, 3.0, 11.0]), fold(&[3.0, 11.0, 5.0, 13.0])];
     assert_eq!(run(&windows, by_columns, &inputs), expected);
 }
+
+/// `(1 + inf i) (1 + 0i)`: the definition has `1 - inf * 0`, scaling has 1. What is finite by the definition
+/// stays, and so does what no factor scales.
+#[test]
+fn products_by_a_real_number_scale_part_by_part() {
+    let text = "HloModule m
+ENTRY e {
+  a = f32[1] parameter(0)
+  b = f32[1] parameter(1)
+  c = f32[1] parameter(2)
+  d = f32[1] parameter(3)
+  x = c64[1] complex(a, b)
+  y = c64[1] complex(c, d)
+  z = c64[1] multiply(x, y)
+  re = f32[1] real(z)
+  im = f32[1] imag(z)
+  ROOT r = f32[2] concatenate(re, im), dimensions={0}
+}
+";
+    let of = |inputs: [f32; 4]| {
+        let [defined, by_parts] =
+            ["interpreter", "interpreter:products-by-parts"].map(|engine| run(text, engine, &inputs));
+        (defined, by_parts)
+    };
+    let infinity = f32::INFINITY;
+    let (defined, by_parts) = of([1.0, infinity, 1.0, 0.0]);
+    assert!(defined[0].is_nan() && by_parts == [1.0, infinity]);
+    let (_, by_parts) = of([2.0, 0.0, 3.0, infinity]);
+    assert_eq!(by_parts, [6.0, infinity]);
+    let (_, by_parts) = of([1.0, infinity, 0.0, 2.0]);
+    assert_eq!(by_parts, [-infinity, 2.0]);
+    let (defined, by_parts) = of([1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(by_parts, defined);
+    let (_, by_parts) = of([1.0, infinity, 1.0, infinity]);
+    assert!(by_parts[0] == -infinity && by_parts[1] == infinity);
+    let (_, by_parts) = of([0.0, 0.0, infinity, 0.0]);
+    assert!(by_parts[0].is_nan());
+}
