@@ -65,13 +65,14 @@ const SKYLAKE_SERVER: Tuning = Tuning {
     rows_in_place: 256,
     pairs_of_bf16: true,
 };
-/// Vectors of 32 bytes; 256 KiB to 2 MiB of second-level cache.
+/// Vectors of 32 bytes, and a multiply-add takes as long to load as to compute; 256 KiB to 2 MiB of
+/// second-level cache.
 const AVX2: Tuning = Tuning {
     name: "avx2",
     what: "x86-64 without AVX-512",
-    depth: 1024,
+    depth: 384,
     near: 256 << 10,
-    rows_in_place: 256,
+    rows_in_place: 8,
     pairs_of_bf16: false,
 };
 /// Vectors of 16 bytes; 512 KiB to 2 MiB of second-level cache.

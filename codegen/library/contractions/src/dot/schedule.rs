@@ -141,7 +141,7 @@ impl Schedule {
         let right = if let Some(right) = forced {
             right
         } else if right_terms.is_some()
-            && (m <= 24
+            && (m <= tuning::here().rows_in_place.min(24)
                 || m <= 64 && right_bytes <= 1 << 20
                 || m <= 192 && right_bytes <= 256 << 10
                 || m <= tuning::here().rows_in_place

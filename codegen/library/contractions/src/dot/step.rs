@@ -25,6 +25,10 @@ pub(super) trait Step: Copy {
     type C: Copy;
     /// Lanes.
     const N: usize;
+    /// Whether loading a part of a vector takes no longer than loading all of it.
+    const MASKED: bool = false;
+    /// Terms of an iteration of a tile's innermost loop.
+    const UNROLLED: usize = 1;
 
     /// No terms yet.
     unsafe fn zero() -> Self::C;
@@ -161,9 +165,13 @@ macro_rules! portable {
     )*};
 }
 
+#[cfg(not(target_arch = "x86_64"))]
 portable! {
     PlainF32 f32, 8;
     PlainF64 f64, 4;
+}
+
+portable! {
     PlainI32 i32, 8;
     PlainI64 i64, 4;
     PlainC64 Complex<f32>, 4;
@@ -190,6 +198,99 @@ mod x86 {
     use super::Step;
     use hlo::num_complex::Complex;
     use std::arch::x86_64::*;
+
+    /// Steps of AVX2. Whole vectors are loaded and stored as such: AMD's processors take tens of cycles for a
+    /// masked store, and a mask takes one of sixteen registers.
+    macro_rules! avx2 {
+        ($($(#[$doc:meta])* $name:ident $t:ty, $n:literal, $vector:ty, mask |$m:ident| $mask:expr, zero $zero:ident, splat $splat:ident,
+            load $load:ident, part $part:ident, madd $fma:ident, add $add:ident, store $store:ident, some $some:ident;)*) => {$(
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            pub(in crate) struct $name;
+
+            impl Step for $name {
+                type Word = $t;
+                type Sum = $t;
+                type A = $vector;
+                type B = $vector;
+                type C = $vector;
+                const N: usize = $n;
+                const UNROLLED: usize = 4;
+
+                #[inline(always)]
+                unsafe fn zero() -> $vector {
+                    // SAFETY: the caller's: the instructions exist.
+                    unsafe { $zero() }
+                }
+
+                #[inline(always)]
+                unsafe fn all(sum: $t) -> $vector {
+                    // SAFETY: the caller's: the instructions exist.
+                    unsafe { $splat(sum) }
+                }
+
+                #[inline(always)]
+                unsafe fn go_on(from: *const $t, n: usize) -> Option<$vector> {
+                    // SAFETY: the caller's: `n` sums are there.
+                    Some(unsafe { Self::load_part(from, n) })
+                }
+
+                #[inline(always)]
+                unsafe fn splat(word: $t) -> $vector {
+                    // SAFETY: the caller's: the instructions exist.
+                    unsafe { $splat(word) }
+                }
+
+                #[inline(always)]
+                unsafe fn load(from: *const $t) -> $vector {
+                    // SAFETY: the caller's: `N` words are there.
+                    unsafe { $load(from) }
+                }
+
+                #[inline(always)]
+                unsafe fn load_part(from: *const $t, n: usize) -> $vector {
+                    // SAFETY: the caller's: `n` words are there; masked lanes are not touched.
+                    unsafe {
+                        if n >= $n {
+                            return $load(from);
+                        }
+                        let $m = n;
+                        $part(from, $mask)
+                    }
+                }
+
+                #[inline(always)]
+                unsafe fn madd(a: $vector, b: $vector, c: $vector) -> $vector {
+                    // SAFETY: the caller's: the instructions exist.
+                    unsafe { $fma(a, b, c) }
+                }
+
+                #[inline(always)]
+                unsafe fn store(c: $vector, to: *mut $t, n: usize, accumulate: bool) {
+                    // SAFETY: the caller's: `n` sums are there; masked lanes are not touched.
+                    unsafe {
+                        let c = if accumulate { $add(Self::load_part(to, n), c) } else { c };
+                        if n >= $n {
+                            return $store(to, c);
+                        }
+                        let $m = n;
+                        $some(to, $mask, c);
+                    }
+                }
+            }
+        )*};
+    }
+
+    avx2! {
+        /// `f32`.
+        Avx2F32 f32, 8, __m256, mask |n| _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
+            zero _mm256_setzero_ps, splat _mm256_set1_ps, load _mm256_loadu_ps, part _mm256_maskload_ps,
+            madd _mm256_fmadd_ps, add _mm256_add_ps, store _mm256_storeu_ps, some _mm256_maskstore_ps;
+        /// `f64`.
+        Avx2F64 f64, 4, __m256d, mask |n| _mm256_cmpgt_epi64(_mm256_set1_epi64x(n as i64), _mm256_setr_epi64x(0, 1, 2, 3)),
+            zero _mm256_setzero_pd, splat _mm256_set1_pd, load _mm256_loadu_pd, part _mm256_maskload_pd,
+            madd _mm256_fmadd_pd, add _mm256_add_pd, store _mm256_storeu_pd, some _mm256_maskstore_pd;
+    }
 
     /// The first `n` lanes of 16.
     #[inline(always)]
@@ -219,6 +320,7 @@ mod x86 {
                 type B = $vector;
                 type C = $out;
                 const N: usize = $n;
+                const MASKED: bool = true;
 
                 #[inline(always)]
                 unsafe fn zero() -> $out {
@@ -330,6 +432,7 @@ mod x86 {
                 type B = $vector;
                 type C = [$vector; 2];
                 const N: usize = $n;
+                const MASKED: bool = true;
 
                 #[inline(always)]
                 unsafe fn zero() -> Self::C {

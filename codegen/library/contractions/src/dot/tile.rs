@@ -69,6 +69,69 @@ pub(crate) struct Tiles<A: Arithmetic> {
     pub(crate) columns: usize,
 }
 
+/// Adds all terms to the sums of [`block`]. `WHOLE`: the last vector of columns is loaded as a whole one.
+#[inline(always)]
+unsafe fn add_terms<S: Step, const R: usize, const V: usize, const P: bool, const WHOLE: bool>(
+    t: &Tile<S::Word, S::Sum>,
+    sums: &mut [[S::C; V]; R],
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (mut a, mut b, mut next) = (t.a, t.b, t.next);
+        for _ in 0..t.terms / S::UNROLLED {
+            for _ in 0..S::UNROLLED {
+                add_term::<S, R, V, P, WHOLE>(t, a, b, next, sums);
+                (a, b, next) = (a.offset(t.a_term), b.offset(t.b_term), next.wrapping_add(t.next_step));
+            }
+        }
+        for _ in 0..t.terms % S::UNROLLED {
+            add_term::<S, R, V, P, WHOLE>(t, a, b, next, sums);
+            (a, b, next) = (a.offset(t.a_term), b.offset(t.b_term), next.wrapping_add(t.next_step));
+        }
+    }
+}
+
+/// Adds the term at `a` and `b`, and asks for what is read next.
+#[inline(always)]
+unsafe fn add_term<S: Step, const R: usize, const V: usize, const P: bool, const WHOLE: bool>(
+    t: &Tile<S::Word, S::Sum>,
+    a: *const S::Word,
+    b: *const S::Word,
+    next: *const u8,
+    sums: &mut [[S::C; V]; R],
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let last = t.columns - (V - 1) * S::N;
+        if t.far {
+            // The right operand may be far away, too, and rows of it far apart.
+            let ahead = b.wrapping_offset(t.b_term * (96 / (R * V)).max(6) as isize);
+            for v in 0..V {
+                prefetch(ahead.wrapping_add(v * S::N).cast());
+            }
+        } else {
+            // A tile of one block of rows advances by a line of a panel with each term.
+            prefetch_far(next);
+            if 2 * S::N * size_of::<S::Word>() > CACHE_LINE_BYTES {
+                prefetch_far(next.wrapping_add(t.next_step / 2));
+            }
+        }
+        let from = b.add((V - 1) * S::N);
+        let mut words = [if WHOLE { S::load(from) } else { S::load_part(from, last) }; V];
+        for v in 0..V - 1 {
+            words[v] = S::load(b.add(v * S::N));
+        }
+        for r in 0..R {
+            let x = S::splat(*if P { a.add(r) } else { a.offset(r as isize * t.a_row) });
+            for v in 0..V {
+                sums[r][v] = S::madd(x, words[v], sums[r][v]);
+            }
+        }
+    }
+}
+
+const CACHE_LINE_BYTES: usize = 64;
+
 /// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are contiguous.
 #[inline(always)]
 unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
@@ -95,7 +158,6 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
                 }
             }
         }
-        let (mut a, mut b, mut next) = (t.a, t.b, t.next);
         if !t.far {
             // Sums so far have left the cache since the last block of terms.
             for r in 0..R {
@@ -105,32 +167,11 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
                 }
             }
         }
-        for _ in 0..t.terms {
-            if t.far {
-                // The right operand may be far away, too, and rows of it far apart.
-                let ahead = b.wrapping_offset(t.b_term * (96 / (R * V)).max(6) as isize);
-                for v in 0..V {
-                    prefetch(ahead.wrapping_add(v * S::N).cast());
-                }
-            }
-            if !t.far {
-                // A tile of one block of rows advances by two cache lines with each term.
-                prefetch_far(next);
-                prefetch_far(next.wrapping_add(t.next_step / 2));
-                next = next.wrapping_add(t.next_step);
-            }
-            let mut words = [S::load_part(b.add((V - 1) * S::N), last); V];
-            for v in 0..V - 1 {
-                words[v] = S::load(b.add(v * S::N));
-            }
-            for r in 0..R {
-                let x = S::splat(*if P { a.add(r) } else { a.offset(r as isize * t.a_row) });
-                for v in 0..V {
-                    sums[r][v] = S::madd(x, words[v], sums[r][v]);
-                }
-            }
-            a = a.offset(t.a_term);
-            b = b.offset(t.b_term);
+        // Packed operands are read in whole vectors.
+        if S::MASKED || last < S::N && t.far {
+            add_terms::<S, R, V, P, false>(t, &mut sums);
+        } else {
+            add_terms::<S, R, V, P, true>(t, &mut sums);
         }
         for r in 0..R {
             let c = t.c.offset(r as isize * t.c_row);
@@ -279,9 +320,22 @@ macro_rules! tiles {
     )*};
 }
 
+#[cfg(not(target_arch = "x86_64"))]
 tiles! {
-    plain_f32: step::PlainF32, 4, [1, 2, 3, 4];
-    plain_f64: step::PlainF64, 4, [1, 2, 3, 4];
+    narrow_f32: step::PlainF32, 4, [1, 2, 3, 4];
+    narrow_f64: step::PlainF64, 4, [1, 2, 3, 4];
+}
+
+// Twelve vectors of sums, two of the right operand and one of the left one are fifteen of sixteen registers.
+#[cfg(target_arch = "x86_64")]
+tiles! {
+    #[target_feature(enable = "avx2,fma")]
+    narrow_f32: step::Avx2F32, 6, [1, 2, 3, 4, 5, 6];
+    #[target_feature(enable = "avx2,fma")]
+    narrow_f64: step::Avx2F64, 6, [1, 2, 3, 4, 5, 6];
+}
+
+tiles! {
     plain_i32: step::PlainI32, 4, [1, 2, 3, 4];
     plain_i64: step::PlainI64, 4, [1, 2, 3, 4];
     plain_c64: step::PlainC64, 4, [1, 2, 3, 4];
@@ -312,9 +366,12 @@ tiles! {
     bytes_su: step::BytesSU, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 }
 
+/// Rows of tiles of floats that have 16 registers of 32 bytes, or what there is elsewhere.
+const NARROW_ROWS: usize = if cfg!(target_arch = "x86_64") { 6 } else { 4 };
+
 /// Declares an arithmetic of one element a word, with its plain and its AVX-512 implementation.
 macro_rules! arithmetics {
-    ($($(#[$doc:meta])* $name:ident $word:ty: $plain:ident [$prows:literal, $pcolumns:literal], $wide:ident [$wrows:literal, $wcolumns:literal];)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $word:ty: $plain:ident [$prows:expr, $pcolumns:literal], $wide:ident [$wrows:literal, $wcolumns:literal];)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(in crate) struct $name;
@@ -340,9 +397,9 @@ macro_rules! arithmetics {
 
 arithmetics! {
     /// Floats of at most 32 bits, summed in `f32`.
-    F32 f32: plain_f32 [4, 16], wide_f32 [12, 32];
+    F32 f32: narrow_f32 [NARROW_ROWS, 16], wide_f32 [12, 32];
     /// `f64`.
-    F64 f64: plain_f64 [4, 8], wide_f64 [12, 16];
+    F64 f64: narrow_f64 [NARROW_ROWS, 8], wide_f64 [12, 16];
     /// Integers modulo 2^32.
     I32 i32: plain_i32 [4, 16], wide_i32 [8, 32];
     /// Integers modulo 2^64.
