@@ -1,11 +1,13 @@
-//! Packing by transposition in registers, 16 by 16 elements at a time: of rows with contiguous terms into
-//! columns, and back. Elements have 32 bits, or are converted to 32 bits.
+//! Packing by transposition in registers, 16 by 16 elements at a time (8 by 8 without AVX-512): of rows with
+//! contiguous terms into columns, and back. Elements have 32 bits, or are converted to 32 bits.
 
 #![allow(clippy::needless_range_loop, reason = "registers and rows go together")]
 
 use std::arch::x86_64::*;
 
 use hlo::ElementType;
+
+use crate::isa::Features;
 
 /// How terms of a row become words of 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,10 +39,34 @@ impl Terms {
 /// `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
 ///
 /// # Safety
-/// The machine has AVX-512; the elements are there, and so is space for them.
+/// The elements are there, and so is space for them.
+#[inline]
+pub unsafe fn pack(
+    base: *const u8,
+    rows: &[isize],
+    unit: usize,
+    length: usize,
+    terms: Terms,
+    out: *mut i32,
+    width: usize,
+) {
+    // SAFETY: the caller's; the machine has the vectors.
+    unsafe {
+        if Features::here().avx512 {
+            wide_pack(base, rows, unit, length, terms, out, width);
+        } else {
+            narrow::pack(base, rows, unit, length, terms, out, width);
+        }
+    }
+}
+
+/// As [`pack`].
+///
+/// # Safety
+/// As there, and the machine has AVX-512.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-pub unsafe fn pack(
+unsafe fn wide_pack(
     base: *const u8,
     rows: &[isize],
     unit: usize,
@@ -65,10 +91,26 @@ pub unsafe fn pack(
 /// `pitch` bytes apart. Elements have 32 bits.
 ///
 /// # Safety
-/// The machine has AVX-512; the elements are there, and so is space for them. Nothing need be aligned.
+/// The elements are there, and so is space for them. Nothing need be aligned.
+#[inline]
+pub unsafe fn columns(parts: &[*const u8], length: usize, out: *mut u8, pitch: usize) {
+    // SAFETY: the caller's; the machine has the vectors.
+    unsafe {
+        if Features::here().avx512 {
+            wide_columns(parts, length, out, pitch);
+        } else {
+            narrow::columns(parts, length, out, pitch);
+        }
+    }
+}
+
+/// As [`columns`].
+///
+/// # Safety
+/// As there, and the machine has AVX-512.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-pub unsafe fn columns(parts: &[*const u8], length: usize, out: *mut u8, pitch: usize) {
+unsafe fn wide_columns(parts: &[*const u8], length: usize, out: *mut u8, pitch: usize) {
     // SAFETY: the caller's.
     unsafe { side_by_side::<4>(|i| parts[i], parts.len(), length, words(0), out, pitch) }
 }
@@ -109,7 +151,7 @@ const PREFETCHED_BLOCKS: usize = 4;
 /// `read` makes words of elements that are there.
 ///
 /// # Safety
-/// As of [`columns`].
+/// As of [`wide_columns`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn side_by_side<const BYTES: usize>(
@@ -161,7 +203,7 @@ unsafe fn side_by_side<const BYTES: usize>(
 /// Writes columns of at most four rows, as [`by_lanes`] gives them.
 ///
 /// # Safety
-/// As of [`columns`].
+/// As of [`wide_columns`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn few(block: [__m512i; 4], count: usize, terms: usize, to: *mut u8, pitch: usize) {
@@ -186,7 +228,7 @@ unsafe fn few(block: [__m512i; 4], count: usize, terms: usize, to: *mut u8, pitc
 /// part `i`.
 ///
 /// # Safety
-/// As there.
+/// As there, and the machine has AVX-512.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 pub unsafe fn apart(from: *const u8, pitch: usize, length: usize, parts: &[*mut u8]) {
@@ -250,19 +292,194 @@ fn transposed(r: [__m512i; 16]) -> [__m512i; 16] {
     out
 }
 
+/// The same for AVX2, 8 by 8 elements at a time.
+mod narrow {
+    use std::arch::x86_64::*;
+
+    use super::Terms;
+
+    /// As [`super::pack`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    pub(super) unsafe fn pack(
+        base: *const u8,
+        rows: &[isize],
+        unit: usize,
+        length: usize,
+        terms: Terms,
+        out: *mut i32,
+        width: usize,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            let row = |i: usize| base.offset(rows[i] * unit as isize);
+            let (rows, out, pitch) = (rows.len(), out.cast(), size_of::<i32>() * width);
+            match terms {
+                Terms::Words { flip } => side_by_side::<4>(row, rows, length, words(flip), out, pitch),
+                Terms::Bf16 => side_by_side::<2>(row, rows, length, of_bf16, out, pitch),
+                Terms::F16 => side_by_side::<2>(row, rows, length, of_f16, out, pitch),
+            }
+        }
+    }
+
+    /// As [`super::columns`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    pub(super) unsafe fn columns(parts: &[*const u8], length: usize, out: *mut u8, pitch: usize) {
+        // SAFETY: the caller's.
+        unsafe { side_by_side::<4>(|i| parts[i], parts.len(), length, words(0), out, pitch) }
+    }
+
+    /// Reads words of which some bits are changed.
+    #[inline(always)]
+    fn words(flip: u32) -> impl Fn(usize, *const u8) -> __m256i {
+        // SAFETY: of all three, the caller's of `side_by_side`: as many elements are there.
+        move |present, from| unsafe {
+            let flip = _mm256_set1_epi32(flip as i32);
+            let words = if present == 8 {
+                _mm256_loadu_si256(from.cast())
+            } else {
+                let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+                _mm256_maskload_epi32(from.cast(), _mm256_cmpgt_epi32(_mm256_set1_epi32(present as i32), lanes))
+            };
+            _mm256_xor_si256(words, flip)
+        }
+    }
+
+    /// Up to eight elements of 16 bits.
+    #[inline(always)]
+    unsafe fn halves(present: usize, from: *const u8) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe {
+            if present == 8 {
+                return _mm_loadu_si128(from.cast());
+            }
+            let mut some = [0u16; 8];
+            std::ptr::copy_nonoverlapping(from.cast(), some.as_mut_ptr(), present);
+            _mm_loadu_si128(some.as_ptr().cast())
+        }
+    }
+
+    /// Reads `bf16` as `f32`.
+    #[inline(always)]
+    fn of_bf16(present: usize, from: *const u8) -> __m256i {
+        // SAFETY: as of `words`.
+        unsafe { _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(halves(present, from))) }
+    }
+
+    /// Reads `f16` as `f32`.
+    #[inline(always)]
+    fn of_f16(present: usize, from: *const u8) -> __m256i {
+        // SAFETY: as of `words`.
+        unsafe { _mm256_castps_si256(_mm256_cvtph_ps(halves(present, from))) }
+    }
+
+    /// As the function of that name for AVX-512; `read` is given how many elements are there.
+    ///
+    /// # Safety
+    /// As of [`super::columns`].
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    unsafe fn side_by_side<const BYTES: usize>(
+        row: impl Fn(usize) -> *const u8,
+        rows: usize,
+        length: usize,
+        read: impl Fn(usize, *const u8) -> __m256i,
+        out: *mut u8,
+        pitch: usize,
+    ) {
+        for first in (0..rows).step_by(8) {
+            let count = (rows - first).min(8);
+            for term in (0..length).step_by(8) {
+                let terms = (length - term).min(8);
+                let mut block = [_mm256_setzero_si256(); 8];
+                // SAFETY: the caller's: no more rows, terms and lanes are touched than are there.
+                unsafe {
+                    for i in 0..count {
+                        block[i] = read(terms, row(first + i).add(BYTES * term));
+                    }
+                    let to = out.add(term * pitch + size_of::<i32>() * first);
+                    for (t, words) in transposed(block).into_iter().enumerate().take(terms) {
+                        store(to.add(t * pitch).cast(), words, count);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the first `n` lanes: a masked store takes tens of cycles on AMD's processors.
+    #[inline(always)]
+    unsafe fn store(to: *mut i32, words: __m256i, n: usize) {
+        // SAFETY: the caller's: there is space for them.
+        unsafe {
+            if n == 8 {
+                return _mm256_storeu_si256(to.cast(), words);
+            }
+            let (mut some, mut at) = (_mm256_castsi256_si128(words), to);
+            if n & 4 != 0 {
+                _mm_storeu_si128(at.cast(), some);
+                (some, at) = (_mm256_extracti128_si256::<1>(words), at.add(4));
+            }
+            if n & 2 != 0 {
+                _mm_storel_epi64(at.cast(), some);
+                (some, at) = (_mm_srli_si128::<8>(some), at.add(2));
+            }
+            if n & 1 != 0 {
+                *at = _mm_cvtsi128_si32(some);
+            }
+        }
+    }
+
+    /// The 8 columns of 8 rows.
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    fn transposed(r: [__m256i; 8]) -> [__m256i; 8] {
+        // Element `4 l + j` of the rows from 4 i on, in lane l of vector j.
+        let lanes = |i: usize| {
+            let pairs = |i: usize| (_mm256_unpacklo_epi32(r[i], r[i + 1]), _mm256_unpackhi_epi32(r[i], r[i + 1]));
+            let ((a, b), (c, d)) = (pairs(i), pairs(i + 2));
+            [
+                _mm256_unpacklo_epi64(a, c),
+                _mm256_unpackhi_epi64(a, c),
+                _mm256_unpacklo_epi64(b, d),
+                _mm256_unpackhi_epi64(b, d),
+            ]
+        };
+        let (low, high) = (lanes(0), lanes(4));
+        let mut out = r;
+        for j in 0..4 {
+            out[j] = _mm256_permute2x128_si256::<0x20>(low[j], high[j]);
+            out[4 + j] = _mm256_permute2x128_si256::<0x31>(low[j], high[j]);
+        }
+        out
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::Terms;
-    use crate::isa::Features;
+    use crate::configuration::Configuration;
+    use crate::isa::Isa;
 
     #[test]
     fn rows_become_columns() {
-        if !Features::here().avx512 {
-            return;
+        for isa in [Isa::Avx2, Isa::Avx512] {
+            Configuration::new(Some(isa), None, NonZeroU32::MIN).with(words_become_columns);
         }
+    }
+
+    fn words_become_columns() {
         let from: Vec<i32> = (0..2000).collect();
-        for rows in [1_usize, 2, 3, 4, 5, 15, 16, 17, 33] {
-            for length in [1, 3, 4, 15, 16, 20, 48, 55] {
+        for rows in [1_usize, 2, 3, 4, 5, 6, 7, 8, 13, 15, 16, 17, 33] {
+            for length in [1, 3, 4, 8, 9, 15, 16, 20, 48, 55] {
                 for width in [rows, rows + 1, rows.next_multiple_of(16)] {
                     let offsets: Vec<isize> = (0..rows as isize).map(|i| i * 57 + i % 3).collect();
                     let mut out = vec![-1; width * length + 1];
@@ -279,6 +496,32 @@ mod tests {
                             wanted.map_or(-1, |o| (*o as i32 + term as i32) ^ 1),
                             "{rows} {length} {width}"
                         );
+                    }
+                }
+            }
+        }
+    }
+
+    /// Halves that become words, by either vectors: what is beyond rows and terms is not touched.
+    #[test]
+    fn halves_become_columns() {
+        let from: Vec<u16> = (0..900).map(|i| 0x3c00 + i).collect();
+        for isa in [Isa::Avx2, Isa::Avx512] {
+            for (rows, length) in [(1_usize, 1), (3, 9), (6, 16), (8, 8), (11, 23), (16, 40)] {
+                for (terms, wide) in [
+                    (Terms::Bf16, (|x| u32::from(x) << 16) as fn(u16) -> u32),
+                    (Terms::F16, |x| hlo::half::f16::from_bits(x).to_f32().to_bits()),
+                ] {
+                    let offsets: Vec<isize> = (0..rows as isize).map(|i| i * 51).collect();
+                    let mut out = vec![-1; rows * length + 8];
+                    // SAFETY: both have space for all of it.
+                    Configuration::new(Some(isa), None, NonZeroU32::MIN).with(|| unsafe {
+                        super::pack(from.as_ptr().cast(), &offsets, 2, length, terms, out.as_mut_ptr(), rows);
+                    });
+                    for (at, &x) in out.iter().enumerate() {
+                        let (term, row) = (at / rows, at % rows);
+                        let wanted = (term < length).then(|| wide(from[row * 51 + term]) as i32);
+                        assert_eq!(x, wanted.unwrap_or(-1), "{rows} {length} {terms:?}");
                     }
                 }
             }

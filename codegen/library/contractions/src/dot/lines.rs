@@ -3,6 +3,8 @@
 
 use std::arch::x86_64::*;
 
+use hlo_library_base::isa::Features;
+
 use super::product::LINES;
 
 /// How elements become words.
@@ -24,13 +26,43 @@ pub(crate) enum Lines {
     PairsOfU8,
 }
 
+impl Lines {
+    /// Whether vectors of this machine pack them.
+    pub(super) fn are_packed_here(self) -> bool {
+        Features::here().avx512 || matches!(self, Lines::Same(_) | Lines::Bf16 | Lines::F16)
+    }
+}
+
 /// Packs `terms` lines of `count` elements, `step` bytes apart, as lines of `width` words; what is beyond
 /// `count` or `terms` is zero.
 ///
 /// # Safety
-/// The machine has AVX-512; the elements are there, and so is space for all words.
-#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+/// [`Lines::are_packed_here`]; the elements are there, and so is space for all words.
 pub(super) unsafe fn pack(
+    lines: Lines,
+    from: *const u8,
+    step: isize,
+    terms: usize,
+    count: usize,
+    out: *mut u8,
+    width: usize,
+) {
+    // SAFETY: the caller's; the machine has the vectors.
+    unsafe {
+        if Features::here().avx512 {
+            wide_pack(lines, from, step, terms, count, out, width);
+        } else {
+            narrow_pack(lines, from, step, terms, count, out, width);
+        }
+    }
+}
+
+/// As [`pack`].
+///
+/// # Safety
+/// As there, and the machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+unsafe fn wide_pack(
     lines: Lines,
     from: *const u8,
     step: isize,
@@ -51,6 +83,100 @@ pub(super) unsafe fn pack(
             Lines::Bytes(_) => each::<FourBytes<0x8080_8080>>(from, step, terms, count, out, width),
             Lines::PairsOfI8 => each::<PairsOfI8>(from, step, terms, count, out, width),
             Lines::PairsOfU8 => each::<PairsOfU8>(from, step, terms, count, out, width),
+        }
+    }
+}
+
+/// As [`pack`], for AVX2.
+///
+/// # Safety
+/// As there.
+#[target_feature(enable = "avx2,f16c")]
+unsafe fn narrow_pack(
+    lines: Lines,
+    from: *const u8,
+    step: isize,
+    terms: usize,
+    count: usize,
+    out: *mut u8,
+    width: usize,
+) {
+    let out = out.cast();
+    // SAFETY: the caller's; each reads as many elements as it writes words.
+    unsafe {
+        match lines {
+            Lines::Same(n) => {
+                let eight = |from: *const u8| _mm256_loadu_si256(from.cast());
+                let one = |from: *const u8| from.cast::<i32>().read_unaligned();
+                each_narrow::<4>(from, step, terms, n * count, out, n * width, eight, one);
+            }
+            Lines::Bf16 => {
+                let eight = |from: *const u8| {
+                    _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())))
+                };
+                let one = |from: *const u8| (u32::from(from.cast::<u16>().read_unaligned()) << 16) as i32;
+                each_narrow::<2>(from, step, terms, count, out, width, eight, one);
+            }
+            Lines::F16 => {
+                let eight =
+                    |from: *const u8| _mm256_castps_si256(_mm256_cvtph_ps(_mm_loadu_si128(from.cast())));
+                let one = |from: *const u8| {
+                    let half = _mm_cvtsi32_si128(i32::from(from.cast::<u16>().read_unaligned()));
+                    _mm_cvtsi128_si32(_mm_castps_si128(_mm_cvtph_ps(half)))
+                };
+                each_narrow::<2>(from, step, terms, count, out, width, eight, one);
+            }
+            Lines::Pairs | Lines::Bytes(_) | Lines::PairsOfI8 | Lines::PairsOfU8 => {
+                unreachable!("invariant: words of several terms are those of instructions of AVX-512")
+            }
+        }
+    }
+}
+
+/// Lines of elements of that many bytes, of which `eight` and `one` make words.
+#[inline(always)]
+unsafe fn each_narrow<const BYTES: usize>(
+    from: *const u8,
+    step: isize,
+    terms: usize,
+    count: usize,
+    out: *mut i32,
+    width: usize,
+    eight: impl Fn(*const u8) -> __m256i,
+    one: impl Fn(*const u8) -> i32,
+) {
+    // Lines without gaps are one.
+    let (terms, count, width) = if count == width && step == (BYTES * count) as isize {
+        (1, terms * count, terms * count)
+    } else {
+        (terms, count, width)
+    };
+    // SAFETY: the caller's; a prefetch never faults.
+    unsafe {
+        for term in 0..terms {
+            let (line, to) = (from.offset(term as isize * step), out.add(term * width));
+            let mut i = 0;
+            while i + 8 <= count {
+                if BYTES * i % 64 == 0 {
+                    // Of the lines that are packed after these.
+                    let next = line.wrapping_offset(LINES as isize * step).wrapping_add(BYTES * i);
+                    _mm_prefetch::<{ _MM_HINT_T0 }>(next.cast());
+                }
+                _mm256_storeu_si256(to.add(i).cast(), eight(line.add(BYTES * i)));
+                i += 8;
+            }
+            if BYTES == 4 && i + 4 <= count {
+                _mm_storeu_si128(to.add(i).cast(), _mm_loadu_si128(line.add(BYTES * i).cast()));
+                i += 4;
+            }
+            while i < count {
+                *to.add(i) = one(line.add(BYTES * i));
+                i += 1;
+            }
+            while i < width {
+                *to.add(i) = 0;
+                i += 1;
+            }
         }
     }
 }

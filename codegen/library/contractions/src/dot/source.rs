@@ -14,10 +14,7 @@ use hlo::small_float::{
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
 #[cfg(target_arch = "x86_64")]
-use hlo_library_base::{
-    isa::Features,
-    transpose::{self, Terms},
-};
+use hlo_library_base::transpose::{self, Terms};
 
 #[cfg(target_arch = "x86_64")]
 use super::lines::{self, Lines};
@@ -161,7 +158,7 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Strided<'_, T> {
         width: usize,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if let (Some(lines), Some(1), true) = (T::LINES, self.rows.single(), Features::here().avx512) {
+        if let (Some(lines), Some(1)) = (T::LINES.filter(|lines| lines.are_packed_here()), self.rows.single()) {
             // SAFETY: the caller's.
             unsafe {
                 let base = self.base.offset(self.batch.offset(batch) + first as isize);
@@ -235,7 +232,7 @@ impl<T> Run<'_, T> {
         let contiguous = self.rows.windows(2).all(|pair| pair[1] == pair[0] + 1);
         #[cfg(target_arch = "x86_64")]
         if let (Some(lines), true, Some(&first)) =
-            (T::LINES, contiguous && Features::here().avx512, self.rows.first())
+            (T::LINES.filter(|lines| lines.are_packed_here()), contiguous, self.rows.first())
         {
             // SAFETY: the caller's.
             unsafe {
@@ -247,7 +244,7 @@ impl<T> Run<'_, T> {
         #[cfg(target_arch = "x86_64")]
         let transposed = {
             let several = self.step == 1 && self.rows.len() > 1 && !contiguous;
-            let terms = T::TERMS.filter(|_| several && Features::here().avx512);
+            let terms = T::TERMS.filter(|_| several);
             if let Some(terms) = terms {
                 let (from, out) = (self.base.cast(), out.cast());
                 // SAFETY: the caller's.
