@@ -294,9 +294,14 @@ impl<S: Copy> Sums<S> {
 /// The kernel for a matrix of these elements.
 fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
     #[cfg(target_arch = "x86_64")]
-    if Features::here().avx512 {
-        return wide::kernel(field, ty, by_rows);
+    {
+        if Features::here().avx512 {
+            wide::kernel(field, ty, by_rows)
+        } else {
+            narrow::kernel(field, ty, by_rows)
+        }
     }
+    #[cfg(not(target_arch = "x86_64"))]
     match (field, ty) {
         (Field::F32, ElementType::F32) => Some(if by_rows { plain_rows } else { plain_lines }),
         (_, _) => None,
@@ -304,6 +309,7 @@ fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
 }
 
 /// Rows whose terms are contiguous.
+#[cfg(not(target_arch = "x86_64"))]
 unsafe fn plain_rows(block: &Block) {
     let Block { matrix, stride, vector, terms, rows, sums } = *block;
     let (matrix, sums) = (matrix.cast::<f32>(), sums.cast::<f32>());
@@ -317,6 +323,7 @@ unsafe fn plain_rows(block: &Block) {
 }
 
 /// Terms whose rows are contiguous.
+#[cfg(not(target_arch = "x86_64"))]
 unsafe fn plain_lines(block: &Block) {
     let Block { matrix, stride, vector, terms, rows, sums } = *block;
     let (matrix, vector) = (matrix.cast::<f32>(), vector.cast::<f32>());
@@ -349,6 +356,7 @@ unsafe fn plain_lines(block: &Block) {
 }
 
 /// A row times a vector.
+#[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn product(row: &[f32], x: &[f32]) -> f32 {
     /// Independent sums.
@@ -375,6 +383,9 @@ fn total<S: Number, const N: usize>(mut sums: [S; N]) -> S {
     }
     sums[0]
 }
+
+#[cfg(target_arch = "x86_64")]
+mod narrow;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use wide::Widen;
@@ -624,7 +635,7 @@ mod wide {
     }
 
     #[inline(always)]
-    unsafe fn all_lines<S, V, E>(block: &Block)
+    pub(super) unsafe fn all_lines<S, V, E>(block: &Block)
     where
         S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
         V: Copy,
