@@ -7,11 +7,7 @@
 //!
 //! **Invariant:** the sum of a row and a vector does not depend on what is computed beside it.
 
-use std::arch::x86_64::{
-    __m512, __m512i, _mm256_loadu_si256, _mm256_maskz_loadu_epi8, _mm512_cvtepi8_epi16, _mm512_cvtepu8_epi16,
-    _mm512_dpwssd_epi32, _mm512_loadu_si512, _mm512_maskz_loadu_epi16, _mm512_reduce_add_epi32,
-    _mm512_reduce_add_ps, _mm512_setzero_ps, _mm512_setzero_si512,
-};
+use std::arch::x86_64::*;
 
 use hlo::ElementType;
 use hlo::half::{bf16, f16};
@@ -24,7 +20,7 @@ use super::gemv::{Arrays, Widen};
 use super::operand::{Field, Operand};
 use super::product::{Extents, Narrow};
 use super::source::Source;
-use super::step::{Number, Step, WideF32};
+use super::step::{Avx2F32, Number, Step, WideF32};
 
 /// The most vectors: with more, tiles fill registers with them.
 const MAX_VECTORS: usize = 16;
@@ -71,6 +67,8 @@ pub(super) trait Lanes: Copy {
     type V: Copy;
     /// Terms of a register.
     const N: usize;
+    /// Registers of the sum of a row and a vector: a term has the same lane whatever the width of registers.
+    const PARTS: usize = 1;
 
     /// Converts packed words to terms in place.
     unsafe fn prepare(_packed: *mut Self::Word, _terms: usize) {}
@@ -78,7 +76,8 @@ pub(super) trait Lanes: Copy {
     /// The first `n` terms; the others are zero.
     unsafe fn load(from: *const Self::Term, n: usize) -> Self::V;
     unsafe fn madd(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    unsafe fn total(c: Self::V) -> Self::Word;
+    /// The sum of the lanes of all parts.
+    unsafe fn total(parts: &[Self::V]) -> Self::Word;
 }
 
 /// Elements of a matrix as lanes of terms.
@@ -116,9 +115,59 @@ impl Lanes for Floats {
     }
 
     #[inline(always)]
-    unsafe fn total(c: __m512) -> f32 {
+    unsafe fn total(parts: &[__m512]) -> f32 {
         // SAFETY: the caller's.
-        unsafe { _mm512_reduce_add_ps(c) }
+        unsafe { _mm512_reduce_add_ps(parts[0]) }
+    }
+}
+
+/// `f32` in half as long registers.
+#[derive(Clone, Copy)]
+pub(super) struct HalfFloats;
+
+impl Lanes for HalfFloats {
+    type Word = f32;
+    type Term = f32;
+    type V = __m256;
+    const N: usize = Avx2F32::N;
+    const PARTS: usize = Floats::N / Avx2F32::N;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m256 {
+        // SAFETY: the caller's.
+        unsafe { Avx2F32::zero() }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32, n: usize) -> __m256 {
+        // SAFETY: the caller's.
+        unsafe { Avx2F32::load_part(from, n) }
+    }
+
+    #[inline(always)]
+    unsafe fn madd(a: __m256, b: __m256, c: __m256) -> __m256 {
+        // SAFETY: the caller's.
+        unsafe { Avx2F32::madd(a, b, c) }
+    }
+
+    /// Halves are added, then halves of these, as [`Floats`] does.
+    #[inline(always)]
+    unsafe fn total(parts: &[__m256]) -> f32 {
+        // SAFETY: the caller's.
+        unsafe {
+            let eight = _mm256_add_ps(parts[0], parts[1]);
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+}
+
+impl<E: Widen<Avx2F32>> Element<HalfFloats> for E {
+    #[inline(always)]
+    unsafe fn lanes(from: *const E, n: usize) -> __m256 {
+        // SAFETY: the caller's.
+        unsafe { E::widen(from, n) }
     }
 }
 
@@ -168,9 +217,9 @@ impl Lanes for Pairs {
     }
 
     #[inline(always)]
-    unsafe fn total(c: __m512i) -> i32 {
+    unsafe fn total(parts: &[__m512i]) -> i32 {
         // SAFETY: the caller's.
-        unsafe { _mm512_reduce_add_epi32(c) }
+        unsafe { _mm512_reduce_add_epi32(parts[0]) }
     }
 }
 
@@ -333,8 +382,8 @@ impl Skinny {
     }
 }
 
-/// Sums of some rows and a group of vectors, lanes apart.
-type Sums<V> = [[V; GROUP_VECTORS]; BLOCK_ROWS];
+/// Sums of some rows and a group of vectors, lanes apart, in `P` registers each.
+type Sums<V, const P: usize> = [[[V; P]; GROUP_VECTORS]; BLOCK_ROWS];
 
 /// A block of terms of some rows.
 #[derive(Clone, Copy)]
@@ -350,11 +399,11 @@ struct Terms {
 /// Adds a block of terms of `R` rows from the one of number `row` on to the sums of `V` vectors, and asks for
 /// what is at `next` and in as many rows.
 #[inline(always)]
-unsafe fn tile<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
+unsafe fn tile<L: Lanes, E: Element<L>, const R: usize, const V: usize, const P: usize>(
     block: &Block,
     t: Terms,
     row: usize,
-    sums: &mut Sums<L::V>,
+    sums: &mut Sums<L::V, P>,
     next: *const E,
 ) {
     // SAFETY: the caller's: these rows and vectors are there.
@@ -362,48 +411,75 @@ unsafe fn tile<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
         let stride = block.stride;
         let from = block.matrix.cast::<E>().add((t.rows + row) * stride);
         let x = block.vectors.add(t.vector * apart(block.terms));
-        let mut all = [[L::zero(); V]; R];
+        let mut all = [[[L::zero(); P]; V]; R];
+        // One by one: what is copied as a slice stays in memory.
         for r in 0..R {
-            all[r].copy_from_slice(&sums[row + r][..V]);
+            for v in 0..V {
+                for p in 0..P {
+                    all[r][v][p] = sums[row + r][v][p];
+                }
+            }
         }
         let mut term = t.first;
-        while term < t.end {
-            let n = L::N.min(t.end - term);
-            let mut a = [L::zero(); R];
+        while term + P * L::N <= t.end {
             for r in 0..R {
                 prefetch(next.wrapping_add(r * stride + term - t.first).cast());
-                let from = from.add(r * stride + term);
-                a[r] = E::lanes(from, n);
             }
-            for v in 0..V {
-                let b = L::load(x.add(v * apart(block.terms)).cast::<L::Term>().add(term), n);
+            for p in 0..P {
+                let mut a = [L::zero(); R];
                 for r in 0..R {
-                    all[r][v] = L::madd(a[r], b, all[r][v]);
+                    a[r] = E::lanes(from.add(r * stride + term), L::N);
+                }
+                for v in 0..V {
+                    let b = L::load(x.add(v * apart(block.terms)).cast::<L::Term>().add(term), L::N);
+                    for r in 0..R {
+                        all[r][v][p] = L::madd(a[r], b, all[r][v][p]);
+                    }
+                }
+                term += L::N;
+            }
+        }
+        for r in 0..R {
+            for v in 0..V {
+                for p in 0..P {
+                    sums[row + r][v][p] = all[r][v][p];
+                }
+            }
+        }
+        // The last terms, of sums in memory: a loop over parts of registers would put all sums there.
+        let mut part = 0;
+        while term < t.end {
+            let n = L::N.min(t.end - term);
+            for r in 0..R {
+                let a = E::lanes(from.add(r * stride + term), n);
+                for v in 0..V {
+                    let b = L::load(x.add(v * apart(block.terms)).cast::<L::Term>().add(term), n);
+                    let sum = &mut sums[row + r][v][part];
+                    *sum = L::madd(a, b, *sum);
                 }
             }
             term += n;
-        }
-        for r in 0..R {
-            sums[row + r][..V].copy_from_slice(&all[r]);
+            part += 1;
         }
     }
 }
 
 /// The sums of some rows and `V` vectors, `R` rows at a time.
 #[inline(always)]
-unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
+unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize, const P: usize>(
     block: &Block,
     rows: usize,
     vector: usize,
 ) {
+    const { assert!(P == L::PARTS, "invariant: a sum has as many registers") };
     // SAFETY: the caller's.
     unsafe {
         let count = BLOCK_ROWS.min(block.rows - rows);
-        let mut sums: Sums<L::V> = [[L::zero(); GROUP_VECTORS]; BLOCK_ROWS];
+        let mut sums: Sums<L::V, P> = [[[L::zero(); P]; GROUP_VECTORS]; BLOCK_ROWS];
         let at = |row: usize, term: usize| {
             block.matrix.cast::<E>().wrapping_add((rows + row) * block.stride + term)
         };
-        let each = (BLOCK_WORDS / V).next_multiple_of(L::N);
+        let each = (BLOCK_WORDS / V).next_multiple_of(P * L::N);
         for first in (0..block.terms).step_by(each) {
             let end = block.terms.min(first + each);
             let t = Terms { rows, vector, first, end };
@@ -417,42 +493,69 @@ unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize>(
                 } else {
                     at(after, 0)
                 };
-                tile::<L, E, R, V>(block, t, row, &mut sums, next);
+                tile::<L, E, R, V, P>(block, t, row, &mut sums, next);
                 row = after;
             }
             while row < count {
-                tile::<L, E, 1, V>(block, t, row, &mut sums, at(row + 1, first));
+                tile::<L, E, 1, V, P>(block, t, row, &mut sums, at(row + 1, first));
                 row += 1;
             }
         }
         for (row, all) in sums[..count].iter().enumerate() {
-            for (v, &lanes) in all[..V].iter().enumerate() {
+            for v in 0..V {
+                let parts = &all[v];
                 let at = (rows + row) * block.row_step + (vector + v) * block.vector_step;
-                *block.sums.cast::<L::Word>().add(at) = L::total(lanes);
+                *block.sums.cast::<L::Word>().add(at) = L::total(parts);
             }
         }
     }
 }
 
-/// All rows and vectors: groups of about the same size, and as many rows at a time as there are registers
-/// for.
+/// Groups of about the same size, of at most so many of `count` vectors: the first of each, and how many.
+fn groups(count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let groups = count.div_ceil(most);
+    (0..groups).map(move |group| {
+        let (vector, end) = (count * group / groups, count * (group + 1) / groups);
+        (vector, end - vector)
+    })
+}
+
+/// All rows and vectors: as many rows at a time as there are registers for.
 #[inline(always)]
 unsafe fn all<L: Lanes, E: Element<L>>(block: &Block) {
-    let groups = block.count.div_ceil(GROUP_VECTORS);
     for first in (0..block.rows).step_by(BLOCK_ROWS) {
-        for group in 0..groups {
-            let (vector, end) = (block.count * group / groups, block.count * (group + 1) / groups);
+        for (vector, count) in groups(block.count, GROUP_VECTORS) {
             // SAFETY: the caller's.
             unsafe {
-                match end - vector {
-                    1 => rows::<L, E, 8, 1>(block, first, vector),
-                    2 => rows::<L, E, 8, 2>(block, first, vector),
-                    3 => rows::<L, E, 8, 3>(block, first, vector),
-                    4 => rows::<L, E, 6, 4>(block, first, vector),
-                    5 => rows::<L, E, 4, 5>(block, first, vector),
-                    6 => rows::<L, E, 4, 6>(block, first, vector),
-                    7 => rows::<L, E, 3, 7>(block, first, vector),
-                    _eight => rows::<L, E, 3, 8>(block, first, vector),
+                match count {
+                    1 => rows::<L, E, 8, 1, 1>(block, first, vector),
+                    2 => rows::<L, E, 8, 2, 1>(block, first, vector),
+                    3 => rows::<L, E, 8, 3, 1>(block, first, vector),
+                    4 => rows::<L, E, 6, 4, 1>(block, first, vector),
+                    5 => rows::<L, E, 4, 5, 1>(block, first, vector),
+                    6 => rows::<L, E, 4, 6, 1>(block, first, vector),
+                    7 => rows::<L, E, 3, 7, 1>(block, first, vector),
+                    _eight => rows::<L, E, 3, 8, 1>(block, first, vector),
+                }
+            }
+        }
+    }
+}
+
+/// The vectors of a group that 16 registers multiply with two rows: twelve sums of lanes, and what is added.
+const HALF_GROUP_VECTORS: usize = 3;
+
+/// As [`all`], of sums of two registers, where there are 16.
+#[inline(always)]
+unsafe fn all_in_halves<E: Element<HalfFloats>>(block: &Block) {
+    for first in (0..block.rows).step_by(BLOCK_ROWS) {
+        for (vector, count) in groups(block.count, HALF_GROUP_VECTORS) {
+            // SAFETY: the caller's.
+            unsafe {
+                match count {
+                    1 => rows::<HalfFloats, E, 4, 1, 2>(block, first, vector),
+                    2 => rows::<HalfFloats, E, 3, 2, 2>(block, first, vector),
+                    _three => rows::<HalfFloats, E, 2, 3, 2>(block, first, vector),
                 }
             }
         }
@@ -460,11 +563,11 @@ unsafe fn all<L: Lanes, E: Element<L>>(block: &Block) {
 }
 
 macro_rules! kernels {
-    ($lanes:ty, $features:literal, $kernel:ident: $($ty:ident: $name:ident $e:ty;)*) => {
+    ($features:literal, $kernel:ident: $($ty:ident: $name:ident $all:expr;)*) => {
         $(#[target_feature(enable = $features)]
         unsafe fn $name(block: &Block) {
             // SAFETY: the caller's.
-            unsafe { all::<$lanes, $e>(block) }
+            unsafe { $all(block) }
         })*
 
         fn $kernel(ty: ElementType) -> Option<Kernel> {
@@ -477,17 +580,24 @@ macro_rules! kernels {
 }
 
 kernels! {
-    Floats, "avx512f,avx512vl,avx512bw,avx512dq", kernel_of_floats:
-    F32: of_f32 f32;
-    BF16: of_bf16 bf16;
-    F16: of_f16 f16;
+    "avx512f,avx512vl,avx512bw,avx512dq", kernel_of_floats:
+    F32: of_f32 all::<Floats, f32>;
+    BF16: of_bf16 all::<Floats, bf16>;
+    F16: of_f16 all::<Floats, f16>;
 }
 
 kernels! {
-    Pairs, "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni", kernel_of_integers:
-    S8: of_s8 i8;
-    U8: of_u8 u8;
-    S16: of_s16 i16;
+    "avx2,fma,f16c", kernel_of_half_floats:
+    F32: of_f32_in_halves all_in_halves::<f32>;
+    BF16: of_bf16_in_halves all_in_halves::<bf16>;
+    F16: of_f16_in_halves all_in_halves::<f16>;
+}
+
+kernels! {
+    "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni", kernel_of_integers:
+    S8: of_s8 all::<Pairs, i8>;
+    U8: of_u8 all::<Pairs, u8>;
+    S16: of_s16 all::<Pairs, i16>;
 }
 
 /// The kernel for a matrix of these elements and vectors of those.
@@ -495,7 +605,8 @@ fn kernel(field: Field, matrix: ElementType, vectors: ElementType) -> Option<Ker
     let here = Features::here();
     match field {
         Field::F32 if here.avx512 => kernel_of_floats(matrix),
+        Field::F32 => kernel_of_half_floats(matrix),
         Field::I32 if here.vnni => kernel_of_integers(vectors).and(kernel_of_integers(matrix)),
-        Field::F32 | Field::I32 | Field::F64 | Field::I64 | Field::C64 | Field::C128 => None,
+        Field::I32 | Field::F64 | Field::I64 | Field::C64 | Field::C128 => None,
     }
 }
