@@ -158,9 +158,10 @@ unsafe fn each_narrow<const BYTES: usize>(
             let mut i = 0;
             while i + 8 <= count {
                 if BYTES * i % 64 == 0 {
-                    // Of the lines that are packed after these.
-                    let next = line.wrapping_offset(LINES as isize * step).wrapping_add(BYTES * i);
-                    _mm_prefetch::<{ _MM_HINT_T0 }>(next.cast());
+                    // Of the lines that are packed after these: into the second-level cache, since in the first
+                    // one lines whole pages apart take the place of those that are read before.
+                    let next = line.wrapping_offset(2 * LINES as isize * step).wrapping_add(BYTES * i);
+                    _mm_prefetch::<{ _MM_HINT_T1 }>(next.cast());
                 }
                 _mm256_storeu_si256(to.add(i).cast(), eight(line.add(BYTES * i)));
                 i += 8;

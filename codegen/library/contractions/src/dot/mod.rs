@@ -46,7 +46,7 @@ pub(super) mod schedule;
 mod skinny;
 pub(super) mod source;
 mod split_k;
-mod step;
+pub(super) mod step;
 pub(super) mod steps;
 mod strategy;
 pub(super) mod tile;

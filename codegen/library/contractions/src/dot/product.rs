@@ -311,8 +311,10 @@ impl<A: Arithmetic> Product<'_, A> {
                 };
                 if self.right.rows_are_contiguous() {
                     // Lines of the matrix are read side by side, as many as the processor can follow.
-                    for word in (0..words).step_by(LINES) {
-                        (0..panels).for_each(|panel| pack(panel, word, LINES.min(words - word)));
+                    // Of narrow panels twice as many, so that a call has as much to do.
+                    let lines = if tiles.columns * size_of::<A::Word>() > 64 { LINES } else { 2 * LINES };
+                    for word in (0..words).step_by(lines) {
+                        (0..panels).for_each(|panel| pack(panel, word, lines.min(words - word)));
                     }
                 } else {
                     (0..panels).for_each(|panel| pack(panel, 0, words));

@@ -12,7 +12,7 @@ use hlo::num_complex::Complex;
 /// # Safety
 /// Functions are called where the instructions exist; pointers are valid for as many words or sums as are
 /// read or written.
-pub(super) trait Step: Copy {
+pub(crate) trait Step: Copy {
     /// What operands are packed as.
     type Word: Copy + Default;
     /// What is summed.
@@ -191,7 +191,7 @@ where
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::*;
+pub(crate) use x86::*;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {

@@ -15,12 +15,8 @@ use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, origin};
 /// The largest number of features.
 const MAX_FEATURES: usize = 7;
 
-/// Positions of a register tile, and the maximum of features for which a tile has that many.
-const WIDE_TILE_POSITIONS: usize = 64;
-const MAX_WIDE_TILE_FEATURES: usize = 4;
-
-/// Positions of one with more.
-const NARROW_TILE_POSITIONS: usize = 32;
+/// The most positions of a register tile.
+const MAX_TILE_POSITIONS: usize = 64;
 
 /// Positions that are copied at a time.
 const COPIED_POSITIONS: usize = 64;
@@ -44,13 +40,14 @@ impl FewFeatures {
             && taps * outer.channels >= 8
             && x.output >= 8
             && taps <= 4 * outputs
-            && x.stride <= 16;
+            && x.stride <= 16
+            && common.size.columns_of_few_rows(outer.features).is_some();
         if !fits {
             return None;
         }
         let mut block = [y.output, x.output];
-        while block[1] > 2 * WIDE_TILE_POSITIONS && common.slab([1, block[1]]) > SLAB_ELEMENTS {
-            block[1] = block[1].div_ceil(2).next_multiple_of(WIDE_TILE_POSITIONS);
+        while block[1] > 2 * MAX_TILE_POSITIONS && common.slab([1, block[1]]) > SLAB_ELEMENTS {
+            block[1] = block[1].div_ceil(2).next_multiple_of(MAX_TILE_POSITIONS);
         }
         if common.slab([1, block[1]]) > 4 * SLAB_ELEMENTS {
             return None;
@@ -99,7 +96,7 @@ impl FewFeatures {
     }
 
     unsafe fn task(&self, task: &super::Task, arrays: Arrays) {
-        let Common { lanes, outer, .. } = &self.common;
+        let Common { lanes, outer, size, .. } = &self.common;
         let [z, y, x] = self.common.axes();
         let (channels, features, stride) = (outer.channels, outer.features, x.stride as usize);
         let sight = self.common.sight(task);
@@ -108,8 +105,7 @@ impl FewFeatures {
         let line = width.div_ceil(stride);
         let row = channels * stride * line;
         let slab = z.kernel * height * row;
-        let most =
-            if features <= MAX_WIDE_TILE_FEATURES { WIDE_TILE_POSITIONS } else { NARROW_TILE_POSITIONS };
+        let most = size.columns_of_few_rows(features).unwrap_or(size.columns);
         with_workspace(4 * (slab + 2 * MAX_FEATURES * COPIED_POSITIONS), |workspace| {
             let sums = workspace.cast::<f32>();
             // SAFETY: the workspace has space for sums (twice) and the slab.
@@ -150,6 +146,7 @@ impl FewFeatures {
                     // SAFETY: the tile is in the result.
                     unsafe {
                         let tile = Tile {
+                            size: *size,
                             segments: &segments,
                             at: [0, first as isize],
                             a_row: 1,

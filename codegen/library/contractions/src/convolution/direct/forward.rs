@@ -10,11 +10,11 @@ use hlo_library_base::transpose;
 use hlo_library_base::workspace::with_workspace;
 
 use super::super::{Arrays, Lane, Outer, Types};
-use super::tile::{COLUMNS, ROWS, Segment, Tile, WIDTH, tiles};
+use super::tile::{MAX_COLUMNS, MAX_ROWS, Segment, Tile, WIDTH};
 use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, Task, WANTED_TASKS, extent, origin};
 
 /// Rows of sums that are stored to the result together: several cache lines of adjacent positions.
-const ROWS_PER_STORE: usize = 8 * ROWS;
+const ROWS_PER_STORE: usize = 8 * MAX_ROWS;
 
 /// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets
 /// of a cache.
@@ -48,7 +48,7 @@ pub(in crate::convolution) struct Forward {
     kernel: Panels,
 }
 
-/// Panels of a kernel: up to [`COLUMNS`] adjacent features of all taps and channels, packed or where they are
+/// Panels of a kernel: the columns of a tile, adjacent features of all taps and channels, packed or where they are
 /// in the operand.
 #[derive(Clone, Copy, Debug)]
 struct Panels {
@@ -63,7 +63,8 @@ struct Panels {
 
 impl Panels {
     fn new(common: &Common) -> Panels {
-        let Common { lanes, outer, rhs, .. } = common;
+        let Common { lanes, outer, rhs, size, .. } = common;
+        let columns = size.columns;
         let channels = outer.channels as isize;
         let x = &lanes[2];
         let in_place = *rhs == ElementType::F32
@@ -75,16 +76,16 @@ impl Panels {
                 packed: false,
                 taps: lanes.map(|lane| lane.kernel_stride),
                 channel: outer.kernel_channel_stride,
-                panel: COLUMNS as isize,
+                panel: columns as isize,
                 group: outer.features as isize,
             };
         }
-        let tap = channels * COLUMNS as isize;
+        let tap = channels * columns as isize;
         let row = tap * x.axis.kernel as isize;
         let plane = row * lanes[1].axis.kernel as isize;
         let panel = plane * lanes[0].axis.kernel as isize;
-        let group = panel * outer.features.div_ceil(COLUMNS) as isize;
-        Panels { packed: true, taps: [plane, row, tap], channel: COLUMNS as isize, panel, group }
+        let group = panel * outer.features.div_ceil(columns) as isize;
+        Panels { packed: true, taps: [plane, row, tap], channel: columns as isize, panel, group }
     }
 
     /// Where a panel begins.
@@ -98,6 +99,7 @@ impl Forward {
     pub(super) fn new(lanes: &[Lane], outer: &Outer, types: Types) -> Option<Forward> {
         let common = Common::new(lanes, outer, types)?;
         let [z, y, x] = common.axes();
+        let size = common.size;
         let (taps, outputs) = (common.taps(), z.output * y.output * x.output);
         if outer.features < 8 || taps == 0 || taps * outer.channels < 8 || x.output < 4 || taps > 4 * outputs
         {
@@ -105,13 +107,13 @@ impl Forward {
         }
         let in_place = types.0 == ElementType::F32 && outer.channel_stride == 1 && !x.has_holes();
         let mut block = [y.output, x.output];
-        while block[1] > 4 * ROWS && common.slab([1, block[1]]) > SLAB_ELEMENTS {
-            block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
+        while block[1] > 4 * size.rows && common.slab([1, block[1]]) > SLAB_ELEMENTS {
+            block[1] = block[1].div_ceil(2).next_multiple_of(size.rows);
         }
         if common.slab([1, block[1]]) > 4 * SLAB_ELEMENTS && !in_place {
             return None;
         }
-        let panels = outer.features.div_ceil(COLUMNS);
+        let panels = outer.features.div_ceil(size.columns);
         // Each block reads the whole kernel. One that is larger than the input is divided into panels first,
         // so that there are fewer blocks.
         let kernel_is_larger = taps * outer.channels * outer.features > common.slab(block);
@@ -119,15 +121,15 @@ impl Forward {
         // Parts of lines, where windows of adjacent ones share few elements.
         while block[0] == 1
             && common.blocks(block) < WANTED_TASKS
-            && block[1] > 8 * ROWS
+            && block[1] > 8 * size.rows
             && block[1] > 8 * extent(1, &x)
         {
-            block[1] = block[1].div_ceil(2).next_multiple_of(ROWS);
+            block[1] = block[1].div_ceil(2).next_multiple_of(size.rows);
         }
         let mut parts = (WANTED_TASKS / 2).div_ceil(common.blocks(block)).min(panels);
         if !in_place {
             // Each part copies the slab, so it has enough panels to make up for that.
-            let multiply_adds_of_panel = block[0] * block[1] * taps * outer.channels * COLUMNS;
+            let multiply_adds_of_panel = block[0] * block[1] * taps * outer.channels * size.columns;
             let copy = common.slab(block) * MULTIPLY_ADDS_PER_COPY;
             let least_panels = (MIN_TIME_PER_COPY_TIME * copy).div_ceil(multiply_adds_of_panel);
             parts = parts.min(panels.div_ceil(least_panels));
@@ -155,7 +157,7 @@ impl Forward {
         pool: &Pool,
         finished: Option<&(dyn Fn(isize, usize) + Sync)>,
     ) {
-        let panels = self.common.outer.features.div_ceil(COLUMNS);
+        let panels = self.common.outer.features.div_ceil(self.common.size.columns);
         if self.kernel.packed && arrays.ahead.is_null() {
             // SAFETY: the caller's: the scratch memory has space for all panels.
             unsafe { self.prepare(arrays.rhs, arrays.scratch.cast(), pool) };
@@ -188,7 +190,7 @@ impl Forward {
             unsafe {
                 let to = to.offset(self.kernel.at(group, 0) as usize).pointer();
                 let feature = group * outer.features;
-                let layout = PanelLayout { width: COLUMNS, distance: self.kernel.panel as usize };
+                let layout = PanelLayout { width: self.common.size.columns, distance: self.kernel.panel as usize };
                 self.common.pack(rhs.pointer().cast_const(), feature, outer.features, rows, layout, to);
             }
         });
@@ -204,17 +206,17 @@ impl Forward {
     }
 
     unsafe fn task(&self, task: &Task, arrays: Arrays, finished: Option<&(dyn Fn(isize, usize) + Sync)>) {
-        let Common { lanes, outer, .. } = &self.common;
+        let Common { lanes, outer, size, .. } = &self.common;
         let [z, y, x] = self.common.axes();
         let channels = outer.channels;
         let sight = self.common.sight(task);
         let Sight { first: [_, first_y, first_x], height, width, .. } = sight;
         let row = width * channels;
         let slab = if self.in_place { 0 } else { z.kernel * height * row };
-        with_workspace(4 * (slab + 2 * ROWS_PER_STORE * COLUMNS), |workspace| {
+        with_workspace(4 * (slab + 2 * ROWS_PER_STORE * MAX_COLUMNS), |workspace| {
             let sums = workspace.cast::<f32>();
             // SAFETY: the workspace has space for the slab after the sums of some tiles, twice.
-            let slab = unsafe { sums.add(2 * ROWS_PER_STORE * COLUMNS) };
+            let slab = unsafe { sums.add(2 * ROWS_PER_STORE * MAX_COLUMNS) };
             if !self.in_place {
                 let channels = [channels as isize, outer.channel_stride];
                 self.common.each_row(&sight, |number, at| {
@@ -236,7 +238,7 @@ impl Forward {
                 false => task.x.len().div_ceil(task.x.len().div_ceil(ROWS_PER_STORE)).next_multiple_of(WIDTH),
             };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
-            let panel_bytes = 4 * self.common.taps() * channels * COLUMNS;
+            let panel_bytes = 4 * self.common.taps() * channels * size.columns;
             let ahead = if panel_bytes > MAX_L1_PANEL_BYTES {
                 PREFETCH_DISTANCE_TERMS * self.kernel.channel as usize
             } else {
@@ -246,7 +248,7 @@ impl Forward {
                 let at = self.kernel.at(task.group, panel);
                 // SAFETY: the panel was packed, or is in the operand.
                 let kernel = unsafe { self.kernel_base(arrays).offset(at) };
-                let columns = COLUMNS.min(outer.features - panel * COLUMNS);
+                let columns = size.columns.min(outer.features - panel * size.columns);
                 for oy in task.y.clone() {
                     segments.clear();
                     for z_tap in 0..z.kernel {
@@ -276,16 +278,17 @@ impl Forward {
                     for begin in (0..task.x.len()).step_by(together) {
                         let count = together.min(task.x.len() - begin);
                         let to = self.common.offset(task, oy, begin)
-                            + (task.group * outer.features + panel * COLUMNS) as isize
+                            + (task.group * outer.features + panel * size.columns) as isize
                                 * outer.result_feature_stride;
                         // SAFETY: the tiles are in the result, and their sums in the workspace.
                         unsafe {
                             let (c, c_row) = match direct {
                                 true => (arrays.out.cast::<f32>().offset(to), lanes[2].result_stride),
-                                false => (sums, COLUMNS as isize),
+                                false => (sums, MAX_COLUMNS as isize),
                             };
-                            for (first, rows) in tiles(count) {
+                            for (first, rows) in size.tiles(count) {
                                 let tile = Tile {
+                                    size: *size,
                                     segments: &segments,
                                     at: [(begin + first) as isize * x.stride * step, 0],
                                     a_row: x.stride * step,
@@ -327,7 +330,7 @@ impl Forward {
                 |r: usize, c: usize| arrays.out.offset((to + r as isize * row + c as isize * column) * bytes);
             let transpose = |to: *mut u8, pitch: usize| {
                 let parts: [*const u8; ROWS_PER_STORE] =
-                    std::array::from_fn(|r| sums.wrapping_add(r * COLUMNS).cast_const().cast());
+                    std::array::from_fn(|r| sums.wrapping_add(r * MAX_COLUMNS).cast_const().cast());
                 transpose::columns(&parts[..rows], columns, to, pitch);
             };
             let Some(narrow) = arrays.narrow else {
@@ -336,18 +339,18 @@ impl Forward {
                 }
                 for c in 0..columns {
                     for r in 0..rows {
-                        *address(r, c).cast::<f32>() = *sums.add(r * COLUMNS + c);
+                        *address(r, c).cast::<f32>() = *sums.add(r * MAX_COLUMNS + c);
                     }
                 }
                 return;
             };
             if column == 1 {
                 for r in 0..rows {
-                    narrow(sums.add(r * COLUMNS), columns, address(r, 0), 1);
+                    narrow(sums.add(r * MAX_COLUMNS), columns, address(r, 0), 1);
                 }
                 return;
             }
-            let transposed = sums.add(ROWS_PER_STORE * COLUMNS);
+            let transposed = sums.add(ROWS_PER_STORE * MAX_COLUMNS);
             transpose(transposed.cast(), 4 * ROWS_PER_STORE);
             for c in 0..columns {
                 let transposed = transposed.add(c * ROWS_PER_STORE);

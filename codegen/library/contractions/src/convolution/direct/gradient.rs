@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::super::read::{Read, reads};
 use super::super::{Arrays, Axis, Lane, Outer, Types};
-use super::tile::{COLUMNS, Segment, Tile, WIDTH, tiles};
+use super::tile::{Segment, Tile, WIDTH};
 use super::{Common, SLAB_ELEMENTS, extent};
 
 /// The approximate number of elements of all sums together.
@@ -61,7 +61,7 @@ impl Gradient {
         let sums = outputs * outer.batch * outer.features.next_multiple_of(WIDTH);
         let units = outer.channels * z.kernel * y.kernel.div_ceil(rows);
         let parts = (SUMS_ELEMENTS / sums.max(1)).clamp(1, MAX_PARTS).min(units);
-        let of_features = MAX_PARTS.div_ceil(parts).min(outer.features.div_ceil(COLUMNS));
+        let of_features = MAX_PARTS.div_ceil(parts).min(outer.features.div_ceil(common.size.columns));
         Some(Gradient { common, rows, parts: [parts, of_features] })
     }
 
@@ -91,7 +91,7 @@ impl Gradient {
     /// The arrays are those of the convolution.
     pub(in crate::convolution) unsafe fn run(&self, arrays: Arrays, pool: &Pool) {
         let [parts, of_features] = self.parts;
-        let panels = self.common.outer.features.div_ceil(COLUMNS);
+        let panels = self.common.outer.features.div_ceil(self.common.size.columns);
         pool.run(parts * of_features, &|task| {
             let (part, panel) = (task / of_features, task % of_features);
             let panels = panel * panels / of_features..(panel + 1) * panels / of_features;
@@ -140,7 +140,7 @@ impl Gradient {
 
     /// The sums of a part of the terms, of some panels of features.
     unsafe fn part(&self, part: usize, panels: std::ops::Range<usize>, arrays: Arrays) {
-        let Common { lanes, outer, rhs, .. } = &self.common;
+        let Common { lanes, outer, rhs, size, .. } = &self.common;
         let Some(read) = reads(*rhs) else { return };
         let [z, y, x] = lanes.map(|lane| lane.axis);
         let blocks = y.kernel.div_ceil(self.rows);
@@ -148,7 +148,7 @@ impl Gradient {
         let channels = outer.batch;
         let (width, row) = (Self::width(&x), self.row());
         let height = (y.output - 1) * y.stride as usize + (self.rows - 1) * y.kernel_dilation as usize + 1;
-        let (from, end) = (panels.start * COLUMNS, (panels.end * COLUMNS).min(outer.features));
+        let (from, end) = (panels.start * size.columns, (panels.end * size.columns).min(outer.features));
         let features = end - from;
         let slab = height * width * channels;
         // SAFETY: the caller's.
@@ -214,11 +214,12 @@ impl Gradient {
                         // Channels of adjacent results are contiguous.
                         let (lines, together) = if x.stride == 1 { (1, x.output) } else { (x.output, 1) };
                         for line in 0..lines {
-                            for (tile_row, rows) in tiles(together * channels) {
-                                for column in (0..features).step_by(COLUMNS) {
+                            for (tile_row, rows) in size.tiles(together * channels) {
+                                for column in (0..features).step_by(size.columns) {
                                     let result =
                                         ((oz * y.output + oy) * x.output + line) * channels + tile_row;
                                     let tile = Tile {
+                                        size: *size,
                                         segments: &segments,
                                         at: [
                                             line as isize * x.stride * channels as isize + tile_row as isize,
@@ -231,7 +232,7 @@ impl Gradient {
                                         c: unsafe { sums.add(result * row + from + column) },
                                         c_row: row as isize,
                                         rows,
-                                        columns: COLUMNS.min(features - column),
+                                        columns: size.columns.min(features - column),
                                         add: !first,
                                         ahead: 0,
                                     };

@@ -15,13 +15,13 @@ mod gradient;
 mod tile;
 
 use hlo::ElementType;
-use hlo_library_base::isa::Features;
 use hlo_library_base::pool::Pool;
 use hlo_library_base::transpose::{self, Terms};
 
 use self::few_features::FewFeatures;
 use self::forward::Forward;
 use self::gradient::Gradient;
+use self::tile::TileSize;
 use super::read::reads;
 use super::{Arrays, Axis, Lane, Outer, Types};
 
@@ -115,6 +115,7 @@ struct Common {
     lhs: ElementType,
     rhs: ElementType,
     result_bytes: usize,
+    size: TileSize,
 }
 
 impl Common {
@@ -123,7 +124,6 @@ impl Common {
             && lanes.iter().all(|lane| lane.axis.input_dilation == 1 && lane.axis.output > 0)
             && outer.batch_groups == 1
             && outer.channels > 0
-            && Features::here().avx512
             && reads(lhs).is_some()
             && reads(rhs).is_some();
         if !fits {
@@ -131,7 +131,7 @@ impl Common {
         }
         let mut all = [Lane::one(); 3];
         all[3 - lanes.len()..].copy_from_slice(lanes);
-        Some(Common { lanes: all, outer: *outer, lhs, rhs, result_bytes })
+        Some(Common { lanes: all, outer: *outer, lhs, rhs, result_bytes, size: TileSize::here() })
     }
 
     fn axes(&self) -> [Axis; 3] {
@@ -361,7 +361,7 @@ impl Common {
     /// contiguous channels.
     ///
     /// # Safety
-    /// They are in the input, there is space for the copy, and the machine has AVX-512.
+    /// They are in the input, and there is space for the copy.
     unsafe fn transpose_row(
         &self,
         lhs: *const u8,

@@ -1,12 +1,52 @@
 //! A register tile of sums: rows that are numbers of one operand, columns that are vectors of the other, over
 //! runs of terms that both operands have somewhere.
 
-/// Rows and columns of a register tile.
-pub(super) const ROWS: usize = 12;
-pub(super) const COLUMNS: usize = 32;
+use hlo_library_base::isa::Features;
 
-/// Elements of a vector.
+use crate::dot::step::{Avx2F32, Step};
+
+/// The most rows and columns of a register tile.
+pub(super) const MAX_ROWS: usize = 12;
+pub(super) const MAX_COLUMNS: usize = 32;
+
+/// Elements of the widest vector.
 pub(super) const WIDTH: usize = 16;
+
+/// The size of register tiles. No bit of a sum depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TileSize {
+    pub(super) rows: usize,
+    /// Columns of two vectors.
+    pub(super) columns: usize,
+}
+
+impl TileSize {
+    /// Of the tiles of this machine.
+    pub(super) fn here() -> TileSize {
+        if Features::here().avx512 {
+            TileSize { rows: MAX_ROWS, columns: MAX_COLUMNS }
+        } else {
+            TileSize { rows: 6, columns: 2 * Avx2F32::N }
+        }
+    }
+
+    /// The most columns of a tile of so few rows, which are adjacent; `None`: it has too many rows.
+    pub(super) fn columns_of_few_rows(self, rows: usize) -> Option<usize> {
+        let vectors = match (self.rows, rows) {
+            (_, 0) => return None,
+            (MAX_ROWS, 1..=4) | (_, 1..=3) => 4,
+            (most, _) if rows <= most => 2,
+            (_, _) => return None,
+        };
+        Some(self.columns / 2 * vectors)
+    }
+
+    /// Divides `n` rows into tiles that are about equal: the first row of each, and how many.
+    pub(super) fn tiles(self, n: usize) -> impl Iterator<Item = (usize, usize)> {
+        let count = n.div_ceil(self.rows);
+        (0..count).map(move |i| (n * i / count, n * (i + 1) / count - n * i / count))
+    }
+}
 
 /// Terms that are one after the other in both operands.
 #[derive(Clone, Copy)]
@@ -28,7 +68,8 @@ pub(super) struct Tile<'a> {
     pub(super) b_term: isize,
     pub(super) c: *mut f32,
     pub(super) c_row: isize,
-    /// Rows and columns: at most [`ROWS`] and [`COLUMNS`]; twice as many columns of few adjacent rows.
+    /// Rows and columns: at most those of the size; more columns of few adjacent rows.
+    pub(super) size: TileSize,
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// Whether to add to what is there.
@@ -86,10 +127,93 @@ unsafe fn tile<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<
     }
 }
 
+/// The same by AVX2. `WHOLE`: there are all columns of the last vector.
+///
+/// # Safety
+/// As of [`Tile::run`].
+#[inline(always)]
+unsafe fn narrow_tile<const R: usize, const V: usize, const CONTIGUOUS: bool, const WHOLE: bool>(t: &Tile<'_>) {
+    const N: usize = Avx2F32::N;
+    let last = t.columns - (V - 1) * N;
+    // SAFETY: the caller says that rows, columns and segments are there; columns beyond are masked.
+    unsafe {
+        let mut sums = [[Avx2F32::zero(); V]; R];
+        for segment in t.segments {
+            let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
+            for _ in 0..segment.terms {
+                if R >= ROWS_OF_FEW_LOADS && V == 2 {
+                    // Both vectors are a line.
+                    hlo_library_base::memory::prefetch(b.wrapping_add(t.ahead).cast());
+                }
+                let from = b.add((V - 1) * N);
+                let mut words = [if WHOLE { Avx2F32::load(from) } else { Avx2F32::load_part(from, last) }; V];
+                for v in 0..V - 1 {
+                    words[v] = Avx2F32::load(b.add(v * N));
+                }
+                for r in 0..R {
+                    let x = Avx2F32::splat(if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) });
+                    for v in 0..V {
+                        sums[r][v] = Avx2F32::madd(x, words[v], sums[r][v]);
+                    }
+                }
+                a = a.offset(t.a_term);
+                b = b.offset(t.b_term);
+            }
+        }
+        for r in 0..R {
+            for v in 0..V {
+                let c = t.c.offset(r as isize * t.c_row).add(v * N);
+                Avx2F32::store(sums[r][v], c, if v + 1 == V { last } else { N }, t.add);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+unsafe fn narrow<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<'_>) {
+    // SAFETY: the caller's.
+    unsafe {
+        if t.columns == V * Avx2F32::N {
+            narrow_tile::<R, V, CONTIGUOUS, true>(t);
+        } else {
+            narrow_tile::<R, V, CONTIGUOUS, false>(t);
+        }
+    }
+}
+
 impl Tile<'_> {
     /// # Safety
     /// What it points to is there.
+    unsafe fn run_narrow(&self) {
+        macro_rules! rows {
+            ([$($few:literal),*], [$($rows:literal),*]) => {
+                match (self.rows, self.columns.div_ceil(Avx2F32::N), self.a_row == 1) {
+                    // SAFETY: of all, the caller's.
+                    $(($few, 3, true) => unsafe { narrow::<$few, 3, true>(self) },
+                    // SAFETY: as above.
+                    ($few, 4, true) => unsafe { narrow::<$few, 4, true>(self) },)*
+                    // SAFETY: as above.
+                    $(($rows, 1, false) => unsafe { narrow::<$rows, 1, false>(self) },
+                    // SAFETY: as above.
+                    ($rows, 1, true) => unsafe { narrow::<$rows, 1, true>(self) },
+                    // SAFETY: as above.
+                    ($rows, 2, false) => unsafe { narrow::<$rows, 2, false>(self) },
+                    // SAFETY: as above.
+                    ($rows, 2, true) => unsafe { narrow::<$rows, 2, true>(self) },)*
+                    (rows, _, _) => debug_assert_eq!(rows, 0, "invariant: tiles are no larger than their size"),
+                }
+            };
+        }
+        rows!([1, 2, 3], [1, 2, 3, 4, 5, 6]);
+    }
+
+    /// # Safety
+    /// What it points to is there; the size is [`TileSize::here`].
     pub(super) unsafe fn run(&self) {
+        if self.size.rows != MAX_ROWS {
+            // SAFETY: the caller's.
+            return unsafe { self.run_narrow() };
+        }
         macro_rules! wide {
             ($($rows:literal),*) => {
                 match (self.rows, self.columns.div_ceil(WIDTH)) {
@@ -119,10 +243,4 @@ impl Tile<'_> {
         }
         rows!(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
     }
-}
-
-/// Divides `n` rows into tiles that are about equal.
-pub(super) fn tiles(n: usize) -> impl Iterator<Item = (usize, usize)> {
-    let count = n.div_ceil(ROWS);
-    (0..count).map(move |i| (n * i / count, n * (i + 1) / count - n * i / count))
 }
