@@ -245,8 +245,10 @@ impl Depthwise {
             #[cfg(target_arch = "x86_64")]
             if Features::here().avx512 {
                 with_workspace(positions::workspace(&self.fast), |masks| plane.rows_wide(rows, masks.cast()));
-                return;
+            } else {
+                plane.rows_narrow(rows);
             }
+            #[cfg(not(target_arch = "x86_64"))]
             plane.rows_plain(rows);
         }
     }
@@ -306,6 +308,15 @@ impl Depthwise {
                         strip.wide::<false>();
                     } else {
                         strip.wide::<true>();
+                    }
+                    continue;
+                }
+                #[cfg(target_arch = "x86_64")]
+                if self.features <= strips::NARROW_WIDTH {
+                    if self.channels * self.features == 1 {
+                        strip.narrow::<false>();
+                    } else {
+                        strip.narrow::<true>();
                     }
                     continue;
                 }

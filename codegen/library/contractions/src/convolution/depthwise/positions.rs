@@ -1,9 +1,9 @@
 //! Vectors of positions: contiguous along the last axis, of one feature.
 
 use super::Line;
-#[cfg(target_arch = "x86_64")]
-use super::WIDTH;
 use super::element::Element;
+#[cfg(target_arch = "x86_64")]
+use super::{WIDTH, strips::NARROW_WIDTH};
 
 /// Vectors of a line for which the lanes that are there are found at once.
 #[cfg(target_arch = "x86_64")]
@@ -126,6 +126,89 @@ impl<E: Element> Plane<'_, E> {
         V
     }
 
+    /// As [`Self::rows_wide`], by AVX2.
+    ///
+    /// # Safety
+    /// The arrays are those of the convolution.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) unsafe fn rows_narrow(&self, rows: std::ops::Range<usize>) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.fast.stride {
+                1 => self.narrow_rows::<1>(rows),
+                2 => self.narrow_rows::<2>(rows),
+                _more => self.rows_plain(rows),
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn narrow_rows<const STEP: usize>(&self, rows: std::ops::Range<usize>) {
+        let vectors = self.fast.output.div_ceil(NARROW_WIDTH);
+        for row in rows {
+            let mut v = 0;
+            while v < vectors {
+                // SAFETY: the caller's.
+                v += unsafe {
+                    match vectors - v {
+                        1 => self.narrow_block::<1, STEP>(row, v),
+                        2 | 3 => self.narrow_block::<2, STEP>(row, v),
+                        _more => self.narrow_block::<4, STEP>(row, v),
+                    }
+                };
+            }
+        }
+    }
+
+    /// Some vectors of a row, from the one of this number on; how many.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn narrow_block<const V: usize, const STEP: usize>(&self, row: usize, v: usize) -> usize {
+        use std::arch::x86_64::*;
+        let ([z, y], fast) = (self.slow, self.fast);
+        let (oz, oy) = (row / y.output, row % y.output);
+        let (zs, ys) = (z.present(oz), y.present(oy));
+        let x = (v * NARROW_WIDTH) as isize;
+        let [channels, channel_stride, kernel_channel_stride] = self.channels;
+        // SAFETY: the caller's: rows that are not there are not looked at, nor are elements beside a line.
+        unsafe {
+            let mut sums = [_mm256_setzero_ps(); V];
+            for channel in 0..channels {
+                let lhs = self.lhs.offset(channel * channel_stride);
+                let rhs = self.rhs.offset(channel * kernel_channel_stride + fast.kernel_offset);
+                for wz in zs.clone() {
+                    for wy in ys.clone() {
+                        let line = lhs.offset(z.at(oz, wz) * z.input_stride + y.at(oy, wy) * y.input_stride);
+                        let weights = rhs.offset(z.weight(wz) + y.weight(wy));
+                        for w in 0..fast.kernel {
+                            let weight = _mm256_set1_ps(*weights.offset(w as isize * fast.kernel_stride));
+                            let first = x * STEP as isize + w as isize * fast.dilation - fast.padding;
+                            for v in 0..V {
+                                let first = first + (v * NARROW_WIDTH * STEP) as isize;
+                                let values = load_eight::<E, STEP>(line, first, fast.input);
+                                sums[v] = _mm256_fmadd_ps(values, weight, sums[v]);
+                            }
+                        }
+                    }
+                }
+            }
+            let out = self.out.offset(oz as isize * z.result_stride + oy as isize * y.result_stride);
+            for v in 0..V {
+                let at = x as usize + v * NARROW_WIDTH;
+                let n = fast.output.saturating_sub(at);
+                let to = out.wrapping_offset(at as isize * fast.result_stride);
+                if fast.result_stride == 1 && n >= NARROW_WIDTH {
+                    E::store_eight(to, sums[v]);
+                } else {
+                    E::store_some(to, sums[v], n, fast.result_stride);
+                }
+            }
+        }
+        V
+    }
+
     /// As [`Self::rows_wide`], for machines without such vectors.
     ///
     /// # Safety
@@ -234,6 +317,42 @@ pub(super) unsafe fn load<E: Element, const STEP: usize>(
     }
 }
 
+/// Eight elements of a line, `STEP` (1 or 2) apart, from the one of this number on; those that are not among
+/// the line's `elements` are 0, and not touched.
+///
+/// # Safety
+/// The others are there.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn load_eight<E: Element, const STEP: usize>(
+    line: *const E,
+    first: isize,
+    elements: isize,
+) -> std::arch::x86_64::__m256 {
+    use std::arch::x86_64::*;
+    let width = NARROW_WIDTH as isize;
+    let from = line.wrapping_offset(first);
+    // SAFETY: the caller's.
+    unsafe {
+        let some = |from: *const E, first: isize| {
+            if first >= 0 && first + width <= elements {
+                E::load_eight(from)
+            } else {
+                let end = (elements - first).clamp(0, width);
+                E::load_some(from, (-first).clamp(0, end) as usize, end as usize)
+            }
+        };
+        let low = some(from, first);
+        if STEP == 1 {
+            return low;
+        }
+        let high = some(from.wrapping_add(NARROW_WIDTH), first + width);
+        // Elements 0, 2, 8, 10 and 4, 6, 12, 14.
+        let even = _mm256_castps_pd(_mm256_shuffle_ps::<0b10_00_10_00>(low, high));
+        _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(even))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,6 +399,13 @@ mod tests {
         // SAFETY: the arrays have these sizes.
         unsafe { plane(&mut out).rows_plain(0..1) };
         assert_eq!(out, expected);
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut out = [0f32; 5];
+            // SAFETY: as above.
+            unsafe { plane(&mut out).rows_narrow(0..1) };
+            assert_eq!(out, expected);
+        }
         #[cfg(target_arch = "x86_64")]
         if hlo_library_base::isa::Features::here().avx512 {
             let mut out = [0f32; 5];

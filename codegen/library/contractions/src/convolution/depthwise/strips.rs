@@ -112,4 +112,104 @@ impl<E: Element> Strip<'_, E> {
         }
         P
     }
+
+    /// As [`Self::wide`], by AVX2.
+    ///
+    /// # Safety
+    /// As of [`Self::plain`]; groups have at most [`NARROW_WIDTH`] features.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) unsafe fn narrow<const GROUPED: bool>(&self) {
+        let mut position = 0;
+        while position < self.count {
+            // SAFETY: as the caller says; `match` takes no more positions than are left.
+            position += unsafe {
+                match self.count - position {
+                    8.. => self.narrow_block::<GROUPED, 8>(position),
+                    4.. => self.narrow_block::<GROUPED, 4>(position),
+                    2.. => self.narrow_block::<GROUPED, 2>(position),
+                    _one => self.narrow_block::<GROUPED, 1>(position),
+                }
+            };
+        }
+    }
+
+    /// As [`Self::block`].
+    ///
+    /// # Safety
+    /// As of [`Self::narrow`]; the positions are there.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn narrow_block<const GROUPED: bool, const P: usize>(&self, position: usize) -> usize {
+        for feature in (0..self.features).step_by(NARROW_WIDTH) {
+            let n = (self.features - feature).min(NARROW_WIDTH);
+            // SAFETY: the caller's.
+            unsafe {
+                if n == NARROW_WIDTH {
+                    self.narrow_features::<GROUPED, P, true>(position, feature, n);
+                } else {
+                    self.narrow_features::<GROUPED, P, false>(position, feature, n);
+                }
+            }
+        }
+        P
+    }
+
+    /// `n` features of `P` positions; `WHOLE`: a vector of them.
+    ///
+    /// # Safety
+    /// As of [`Self::narrow`]; they are there.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn narrow_features<const GROUPED: bool, const P: usize, const WHOLE: bool>(
+        &self,
+        position: usize,
+        feature: usize,
+        n: usize,
+    ) {
+        use std::arch::x86_64::*;
+        let [channels, features] = if GROUPED { self.group } else { [1, 1] };
+        // Which channel of those that a vector of features sees each feature's first one is, and how many.
+        let first: [i32; NARROW_WIDTH] = std::array::from_fn(|lane| (lane / features * channels) as i32);
+        let seen = n / features * channels;
+        // SAFETY: the caller's; lanes that are not there are not touched.
+        unsafe {
+            let first = _mm256_loadu_si256(first.as_ptr().cast());
+            let lhs = self.lhs.offset(position as isize * self.step).add(feature / features * channels);
+            let rhs = self.rhs.add(feature);
+            let mut sums = [_mm256_setzero_ps(); P];
+            for &(input, kernel) in self.taps {
+                let from = lhs.offset(input);
+                for channel in 0..channels {
+                    let kernel = rhs.offset(kernel + channel as isize * self.kernel_channel_stride);
+                    let w = if WHOLE { _mm256_loadu_ps(kernel) } else { f32::load_some(kernel, 0, n) };
+                    let indices = _mm256_add_epi32(first, _mm256_set1_epi32(channel as i32));
+                    for p in 0..P {
+                        let from = from.offset(p as isize * self.step);
+                        let mut x = if WHOLE && (!GROUPED || seen == NARROW_WIDTH) {
+                            E::load_eight(from)
+                        } else {
+                            E::load_some(from, 0, seen)
+                        };
+                        if GROUPED {
+                            x = _mm256_permutevar8x32_ps(x, indices);
+                        }
+                        sums[p] = _mm256_fmadd_ps(x, w, sums[p]);
+                    }
+                }
+            }
+            for p in 0..P {
+                let to = self.out.offset((position + p) as isize * self.result_step).add(feature);
+                if WHOLE {
+                    E::store_eight(to, sums[p]);
+                } else {
+                    E::store_some(to, sums[p], n, 1);
+                }
+            }
+        }
+    }
 }
+
+/// Elements of a vector of AVX2.
+#[cfg(target_arch = "x86_64")]
+pub(super) const NARROW_WIDTH: usize = 8;
