@@ -16,9 +16,9 @@ use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, Task, WANTED_TASKS, exten
 /// Rows of sums that are stored to the result together: several cache lines of adjacent positions.
 const ROWS_PER_STORE: usize = 8 * MAX_ROWS;
 
-/// Distance of terms of the kernel up to which a panel is read where it is: farther ones would share few sets
-/// of a cache.
-const MAX_UNPACKED_TERM_STRIDE: isize = 128;
+/// Distance of terms of the kernel, in rows of a panel, up to which a panel is read where it is: farther ones
+/// would share few sets of a cache.
+const MAX_UNPACKED_TERM_DISTANCE: usize = 4;
 
 /// Rows of features that a task packs.
 const PACKED_ROWS_PER_TASK: usize = 128;
@@ -69,7 +69,7 @@ impl Panels {
         let x = &lanes[2];
         let in_place = *rhs == ElementType::F32
             && outer.kernel_feature_stride == 1
-            && (1..=MAX_UNPACKED_TERM_STRIDE).contains(&outer.kernel_channel_stride)
+            && (1..=(MAX_UNPACKED_TERM_DISTANCE * columns) as isize).contains(&outer.kernel_channel_stride)
             && (x.axis.kernel == 1 || x.kernel_stride == channels * outer.kernel_channel_stride);
         if in_place {
             return Panels {
@@ -190,7 +190,8 @@ impl Forward {
             unsafe {
                 let to = to.offset(self.kernel.at(group, 0) as usize).pointer();
                 let feature = group * outer.features;
-                let layout = PanelLayout { width: self.common.size.columns, distance: self.kernel.panel as usize };
+                let layout =
+                    PanelLayout { width: self.common.size.columns, distance: self.kernel.panel as usize };
                 self.common.pack(rhs.pointer().cast_const(), feature, outer.features, rows, layout, to);
             }
         });

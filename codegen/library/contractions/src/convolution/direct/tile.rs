@@ -2,6 +2,7 @@
 //! runs of terms that both operands have somewhere.
 
 use hlo_library_base::isa::Features;
+use hlo_library_base::memory::prefetch;
 
 use crate::dot::step::{Avx2F32, Step};
 
@@ -132,18 +133,24 @@ unsafe fn tile<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<
 /// # Safety
 /// As of [`Tile::run`].
 #[inline(always)]
-unsafe fn narrow_tile<const R: usize, const V: usize, const CONTIGUOUS: bool, const WHOLE: bool>(t: &Tile<'_>) {
+unsafe fn narrow_tile<const R: usize, const V: usize, const CONTIGUOUS: bool, const WHOLE: bool>(
+    t: &Tile<'_>,
+) {
     const N: usize = Avx2F32::N;
     let last = t.columns - (V - 1) * N;
     // SAFETY: the caller says that rows, columns and segments are there; columns beyond are masked.
     unsafe {
         let mut sums = [[Avx2F32::zero(); V]; R];
+        // Rows of the result may be far apart.
+        for r in 0..R {
+            prefetch(t.c.wrapping_offset(r as isize * t.c_row).cast());
+        }
         for segment in t.segments {
             let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
             for _ in 0..segment.terms {
                 if R >= ROWS_OF_FEW_LOADS && V == 2 {
                     // Both vectors are a line.
-                    hlo_library_base::memory::prefetch(b.wrapping_add(t.ahead).cast());
+                    prefetch(b.wrapping_add(t.ahead).cast());
                 }
                 let from = b.add((V - 1) * N);
                 let mut words = [if WHOLE { Avx2F32::load(from) } else { Avx2F32::load_part(from, last) }; V];
@@ -151,7 +158,8 @@ unsafe fn narrow_tile<const R: usize, const V: usize, const CONTIGUOUS: bool, co
                     words[v] = Avx2F32::load(b.add(v * N));
                 }
                 for r in 0..R {
-                    let x = Avx2F32::splat(if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) });
+                    let x =
+                        Avx2F32::splat(if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) });
                     for v in 0..V {
                         sums[r][v] = Avx2F32::madd(x, words[v], sums[r][v]);
                     }
