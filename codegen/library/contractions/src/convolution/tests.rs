@@ -1,6 +1,10 @@
 //! Convolutions against the interpreter.
 
+use std::num::NonZeroU32;
+
 use hlo::ElementType;
+use hlo_library_base::configuration::Configuration;
+use hlo_library_base::isa::Isa;
 
 use crate::dot::tests::{Floats, Random, check, interpret, magnitudes, parse, random, run, run_prepared};
 
@@ -472,5 +476,83 @@ fn kernels_that_are_packed_ahead_give_the_same_bits() {
     }
     if hlo_library_base::isa::Features::here().avx512 {
         assert!(packed >= 30, "{packed}");
+    }
+}
+
+/// A sum is one chain of multiply-adds, window position by window position, whatever reads the input and
+/// however long vectors are: of few features and of many, with a last panel and tiles that are not whole.
+#[test]
+fn sums_are_chains_with_vectors_of_either_length() {
+    let mut r = Random(77);
+    let (height, width, channels) = (5, 15, 3);
+    for features in [1, 2, 3, 4, 5, 6, 7, 9, 16, 23, 37] {
+        let (l, k) = ([1, height, width, channels], [3, 3, channels, features]);
+        let text = format!(
+            "HloModule m\nENTRY e {{\n  a = {} parameter(0)\n  b = {} parameter(1)\n  ROOT c = f32[1,{height},{width},{features}] convolution(a, b), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f\n}}\n",
+            shape("f32", &l),
+            shape("f32", &k),
+        );
+        let module = parse(&text);
+        let args = [
+            random(ElementType::F32, &l, Floats::Plain, &mut r),
+            random(ElementType::F32, &k, Floats::Plain, &mut r),
+        ];
+        let (a, b) = (args[0].slice::<f32>(), args[1].slice::<f32>());
+        for isa in [Isa::Avx2, Isa::Avx512] {
+            let found =
+                Configuration::new(Some(isa), None, NonZeroU32::MIN).with(|| run(&module, &args, 2, false));
+            for (i, &x) in found.slice::<f32>().iter().enumerate() {
+                let (feature, x0, y0) = (i % features, i / features % width, i / features / width);
+                let mut sum = 0f32;
+                for (dy, dx) in (0..3).flat_map(|dy| (0..3).map(move |dx| (dy, dx))) {
+                    let (y, x) = (y0 + dy, x0 + dx);
+                    if !(1..=height).contains(&y) || !(1..=width).contains(&x) {
+                        continue;
+                    }
+                    for channel in 0..channels {
+                        let weight = b[((dy * 3 + dx) * channels + channel) * features + feature];
+                        sum = a[((y - 1) * width + x - 1) * channels + channel].mul_add(weight, sum);
+                    }
+                }
+                assert_eq!(x, sum, "{isa:?}, {features} features, element {i}");
+            }
+        }
+    }
+}
+
+/// Depthwise convolutions by vectors of channels and of positions, of either length: the same bits.
+#[test]
+fn depthwise_with_vectors_of_either_length() {
+    let mut r = Random(78);
+    for (channels, width, stride, per_group, labels) in [
+        (21, 13, 1, 1, "b01f_01io->b01f"),
+        (16, 9, 2, 1, "b01f_01io->b01f"),
+        (24, 11, 1, 2, "b01f_01io->b01f"),
+        (3, 41, 1, 1, "bf01_oi01->bf01"),
+        (5, 37, 2, 1, "bf01_oi01->bf01"),
+        (2, 6, 1, 1, "bf01_oi01->bf01"),
+    ] {
+        let out = width.div_ceil(stride);
+        let high = (out - 1) * stride + 3 - width - 1;
+        let groups = channels / per_group;
+        let (l, k, o) = if labels.starts_with("b01f") {
+            ([2, width, width, channels], [3, 3, per_group, channels], [2, out, out, channels])
+        } else {
+            ([2, channels, width, width], [channels, per_group, 3, 3], [2, channels, out, out])
+        };
+        for ty in [ElementType::F32, ElementType::BF16, ElementType::F16] {
+            let text = format!(
+                "HloModule m\nENTRY e {{\n  a = {} parameter(0)\n  b = {} parameter(1)\n  ROOT c = {} convolution(a, b), window={{size=3x3 stride={stride}x{stride} pad=1_{high}x1_{high}}}, dim_labels={labels}, feature_group_count={groups}\n}}\n",
+                shape(ty.name(), &l),
+                shape(ty.name(), &k),
+                shape(ty.name(), &o),
+            );
+            let module = parse(&text);
+            let args = [random(ty, &l, Floats::Plain, &mut r), random(ty, &k, Floats::Plain, &mut r)];
+            let [narrow, wide] = [Isa::Avx2, Isa::Avx512].map(|isa| {
+                Configuration::new(Some(isa), None, NonZeroU32::MIN).with(|| run(&module, &args, 2, false))
+            });
+            assert!(narrow.buffer() == wide.buffer(), "{text}");
+        }
     }
 }

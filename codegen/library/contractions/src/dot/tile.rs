@@ -441,3 +441,87 @@ grouped! {
     /// Four signed bytes by four unsigned ones, modulo 2^32.
     BytesSU => i32: bytes_su [12, 32];
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use hlo_library_base::configuration::Configuration;
+    use hlo_library_base::isa::Isa;
+
+    use super::{Arithmetic, F32, F64, Tile};
+    use crate::dot::step::Number;
+    use crate::dot::tests::Random;
+
+    /// Tiles of every height and width, with vectors of either length: each sum is one chain of multiply-adds
+    /// that goes on from what is there or from the row's start, and nothing beside it is read or written.
+    #[test]
+    fn sums_are_chains_in_tiles_of_any_size() {
+        for isa in [Isa::Avx2, Isa::Avx512] {
+            Configuration::new(Some(isa), None, NonZeroU32::MIN).with(|| {
+                all_sizes::<F32, f32>(|x| x as f32);
+                all_sizes::<F64, f64>(|x| x);
+            });
+        }
+    }
+
+    fn all_sizes<A: Arithmetic<Word = S, Sum = S>, S: Number + PartialEq + std::fmt::Debug>(
+        of: impl Fn(f64) -> S,
+    ) {
+        let tiles = A::tiles();
+        let mut r = Random(12);
+        let mut numbers =
+            |n: usize| -> Vec<S> { (0..n).map(|_| of(r.below(1 << 20) as f64 / 3e5 - 1.7)).collect() };
+        for rows in 1..=13 {
+            for columns in 1..=tiles.columns {
+                for (terms, far, accumulate, a_contiguous) in [
+                    (1, false, false, true),
+                    (4, true, true, true),
+                    (7, false, true, false),
+                    (9, true, false, false),
+                ] {
+                    // What is packed is in whole panels, what is not ends with its last column.
+                    let b_term = if far { columns } else { tiles.columns };
+                    let (a, b) = (numbers(rows * terms), numbers(b_term * terms));
+                    let before = numbers(rows * columns);
+                    let start = numbers(rows);
+                    let started = !accumulate && rows % 2 == 0;
+                    let mut c = before.clone();
+                    let (a_row, a_term) = if a_contiguous { (1, rows) } else { (terms, 1) };
+                    let tile = Tile {
+                        a: a.as_ptr(),
+                        a_row: a_row as isize,
+                        a_term: a_term as isize,
+                        b: b.as_ptr(),
+                        b_term: b_term as isize,
+                        terms,
+                        rows,
+                        columns,
+                        c: c.as_mut_ptr(),
+                        c_row: columns as isize,
+                        accumulate,
+                        start: if started { start.as_ptr() } else { std::ptr::null() },
+                        far,
+                        along: false,
+                        next: b.as_ptr().cast(),
+                        next_step: 0,
+                    };
+                    // SAFETY: operands and sums are as large as the tile says.
+                    unsafe { (tiles.run)(&tile) };
+                    for (i, &sum) in c.iter().enumerate() {
+                        let (row, column) = (i / columns, i % columns);
+                        let first = match (accumulate, started) {
+                            (true, _) => before[i],
+                            (false, true) => start[row],
+                            (false, false) => S::default(),
+                        };
+                        let chain = (0..terms).fold(first, |sum, t| {
+                            sum.plus_product(a[row * a_row + t * a_term], b[t * b_term + column])
+                        });
+                        assert_eq!(sum, chain, "{rows} x {columns} x {terms}, element {i}");
+                    }
+                }
+            }
+        }
+    }
+}
