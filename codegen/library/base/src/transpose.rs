@@ -346,7 +346,10 @@ mod narrow {
                 _mm256_loadu_si256(from.cast())
             } else {
                 let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-                _mm256_maskload_epi32(from.cast(), _mm256_cmpgt_epi32(_mm256_set1_epi32(present as i32), lanes))
+                _mm256_maskload_epi32(
+                    from.cast(),
+                    _mm256_cmpgt_epi32(_mm256_set1_epi32(present as i32), lanes),
+                )
             };
             _mm256_xor_si256(words, flip)
         }
@@ -442,7 +445,8 @@ mod narrow {
     fn transposed(r: [__m256i; 8]) -> [__m256i; 8] {
         // Element `4 l + j` of the rows from 4 i on, in lane l of vector j.
         let lanes = |i: usize| {
-            let pairs = |i: usize| (_mm256_unpacklo_epi32(r[i], r[i + 1]), _mm256_unpackhi_epi32(r[i], r[i + 1]));
+            let pairs =
+                |i: usize| (_mm256_unpacklo_epi32(r[i], r[i + 1]), _mm256_unpackhi_epi32(r[i], r[i + 1]));
             let ((a, b), (c, d)) = (pairs(i), pairs(i + 2));
             [
                 _mm256_unpacklo_epi64(a, c),

@@ -4,7 +4,7 @@
 //! | strategy | when |
 //! |---|---|
 //! | implicit GEMM ([`patches`]) | all others: packing makes the patches (im2col) |
-//! | direct (`direct`) | `f32` with AVX-512: register tiles read the input in place |
+//! | direct (`direct`) | floats of at most 32 bits on x86-64: register tiles read the input in place |
 //! | pairs of channels (`pairs`) | integers of 8 or 16 bits, if the machine multiplies and adds pairs |
 //! | [`depthwise`] | few channels per group; of gradients of kernels, few examples |
 //!

@@ -11,7 +11,7 @@
 //! | `product` | blocks, chunks, threads |
 //! | `strategy` | which of the following computes a contraction |
 //! | `grouped` | instructions that take several terms at a time: `bf16`, bytes |
-//! | `gemv` | GEMV: products of a matrix and a vector |
+//! | `gemv` | GEMV: products of a matrix and a vector (`narrow`: for AVX2) |
 //! | `skinny` | skinny GEMM: products of a matrix and 2 to 16 vectors |
 //! | `batched_small` | batched small GEMM |
 //! | `outer_product` | outer products: products of one term |

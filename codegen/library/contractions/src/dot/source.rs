@@ -158,7 +158,8 @@ impl<W: Copy + Default, T: Load<W> + Sync> Source<W> for Strided<'_, T> {
         width: usize,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if let (Some(lines), Some(1)) = (T::LINES.filter(|lines| lines.are_packed_here()), self.rows.single()) {
+        if let (Some(lines), Some(1)) = (T::LINES.filter(|lines| lines.are_packed_here()), self.rows.single())
+        {
             // SAFETY: the caller's.
             unsafe {
                 let base = self.base.offset(self.batch.offset(batch) + first as isize);
