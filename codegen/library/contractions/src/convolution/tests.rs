@@ -525,7 +525,7 @@ fn sums_are_chains_with_vectors_of_either_length() {
 fn depthwise_with_vectors_of_either_length() {
     let mut r = Random(78);
     for (channels, width, stride, per_group, labels) in [
-        (21, 13, 1, 1, "b01f_01io->b01f"),
+        (21_usize, 13_usize, 1_usize, 1_usize, "b01f_01io->b01f"),
         (16, 9, 2, 1, "b01f_01io->b01f"),
         (24, 11, 1, 2, "b01f_01io->b01f"),
         (3, 41, 1, 1, "bf01_oi01->bf01"),

@@ -157,7 +157,7 @@ unsafe fn each_narrow<const BYTES: usize>(
             let (line, to) = (from.offset(term as isize * step), out.add(term * width));
             let mut i = 0;
             while i + 8 <= count {
-                if BYTES * i % 64 == 0 {
+                if (BYTES * i).is_multiple_of(64) {
                     // Of the lines that are packed after these: into the second-level cache, since in the first
                     // one lines whole pages apart take the place of those that are read before.
                     let next = line.wrapping_offset(2 * LINES as isize * step).wrapping_add(BYTES * i);
