@@ -54,6 +54,10 @@ impl Isa {
 /// What may be made use of, beyond the baseline that the crate is compiled for.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
+    /// Vectors of 256 bits, multiply-adds and conversions of `f16`: AVX2, FMA, F16C. Missing only where a program
+    /// is built for machines below the baseline.
+    #[cfg(target_arch = "x86_64")]
+    pub avx2: bool,
     /// Vectors of 512 bits: [`Isa::Avx512`].
     pub avx512: bool,
     /// Products of pairs of 16-bit integers.
@@ -81,7 +85,11 @@ impl Features {
             && is_x86_feature_detected!("avx512cd")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl");
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c");
         Features {
+            avx2,
             avx512,
             vnni: avx512 && most >= Isa::Avx512Vnni && is_x86_feature_detected!("avx512vnni"),
             bf16: avx512 && most >= Isa::Avx512Bf16 && is_x86_feature_detected!("avx512bf16"),

@@ -39,7 +39,7 @@ impl Terms {
 /// `base`, as columns of `out`: term `t` of row `i` to `out[t * width + i]`.
 ///
 /// # Safety
-/// The elements are there, and so is space for them.
+/// The machine has AVX2; the elements are there, and so is space for them.
 #[inline]
 pub unsafe fn pack(
     base: *const u8,
@@ -91,7 +91,7 @@ unsafe fn wide_pack(
 /// `pitch` bytes apart. Elements have 32 bits.
 ///
 /// # Safety
-/// The elements are there, and so is space for them. Nothing need be aligned.
+/// The machine has AVX2; the elements are there, and so is space for them. Nothing need be aligned.
 #[inline]
 pub unsafe fn columns(parts: &[*const u8], length: usize, out: *mut u8, pitch: usize) {
     // SAFETY: the caller's; the machine has the vectors.

@@ -532,7 +532,7 @@ fn depthwise_with_vectors_of_either_length() {
         (5, 37, 2, 1, "bf01_oi01->bf01"),
         (2, 6, 1, 1, "bf01_oi01->bf01"),
     ] {
-        let out = width.div_ceil(stride);
+        let out = usize::div_ceil(width, stride);
         let high = (out - 1) * stride + 3 - width - 1;
         let groups = channels / per_group;
         let (l, k, o) = if labels.starts_with("b01f") {

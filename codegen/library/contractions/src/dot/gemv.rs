@@ -295,13 +295,13 @@ impl<S: Copy> Sums<S> {
 fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
     #[cfg(target_arch = "x86_64")]
     {
-        if Features::here().avx512 {
-            wide::kernel(field, ty, by_rows)
-        } else {
-            narrow::kernel(field, ty, by_rows)
+        let here = Features::here();
+        if here.avx512 {
+            return wide::kernel(field, ty, by_rows);
+        } else if here.avx2 {
+            return narrow::kernel(field, ty, by_rows);
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
     match (field, ty) {
         (Field::F32, ElementType::F32) => Some(if by_rows { plain_rows } else { plain_lines }),
         (_, _) => None,
@@ -309,7 +309,6 @@ fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
 }
 
 /// Rows whose terms are contiguous.
-#[cfg(not(target_arch = "x86_64"))]
 unsafe fn plain_rows(block: &Block) {
     let Block { matrix, stride, vector, terms, rows, sums } = *block;
     let (matrix, sums) = (matrix.cast::<f32>(), sums.cast::<f32>());
@@ -323,7 +322,6 @@ unsafe fn plain_rows(block: &Block) {
 }
 
 /// Terms whose rows are contiguous.
-#[cfg(not(target_arch = "x86_64"))]
 unsafe fn plain_lines(block: &Block) {
     let Block { matrix, stride, vector, terms, rows, sums } = *block;
     let (matrix, vector) = (matrix.cast::<f32>(), vector.cast::<f32>());
@@ -356,7 +354,6 @@ unsafe fn plain_lines(block: &Block) {
 }
 
 /// A row times a vector.
-#[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn product(row: &[f32], x: &[f32]) -> f32 {
     /// Independent sums.

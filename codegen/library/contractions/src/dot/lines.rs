@@ -29,7 +29,8 @@ pub(crate) enum Lines {
 impl Lines {
     /// Whether vectors of this machine pack them.
     pub(super) fn are_packed_here(self) -> bool {
-        Features::here().avx512 || matches!(self, Lines::Same(_) | Lines::Bf16 | Lines::F16)
+        let here = Features::here();
+        here.avx512 || here.avx2 && matches!(self, Lines::Same(_) | Lines::Bf16 | Lines::F16)
     }
 }
 

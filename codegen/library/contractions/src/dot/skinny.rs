@@ -605,8 +605,8 @@ fn kernel(field: Field, matrix: ElementType, vectors: ElementType) -> Option<Ker
     let here = Features::here();
     match field {
         Field::F32 if here.avx512 => kernel_of_floats(matrix),
-        Field::F32 => kernel_of_half_floats(matrix),
+        Field::F32 if here.avx2 => kernel_of_half_floats(matrix),
         Field::I32 if here.vnni => kernel_of_integers(vectors).and(kernel_of_integers(matrix)),
-        Field::I32 | Field::F64 | Field::I64 | Field::C64 | Field::C128 => None,
+        Field::F32 | Field::I32 | Field::F64 | Field::I64 | Field::C64 | Field::C128 => None,
     }
 }

@@ -14,7 +14,10 @@ use hlo::small_float::{
 use hlo::small_int::{S1, S2, S4, U1, U2, U4};
 
 #[cfg(target_arch = "x86_64")]
-use hlo_library_base::transpose::{self, Terms};
+use hlo_library_base::{
+    isa::Features,
+    transpose::{self, Terms},
+};
 
 #[cfg(target_arch = "x86_64")]
 use super::lines::{self, Lines};
@@ -245,7 +248,7 @@ impl<T> Run<'_, T> {
         #[cfg(target_arch = "x86_64")]
         let transposed = {
             let several = self.step == 1 && self.rows.len() > 1 && !contiguous;
-            let terms = T::TERMS.filter(|_| several);
+            let terms = T::TERMS.filter(|_| several && Features::here().avx2);
             if let Some(terms) = terms {
                 let (from, out) = (self.base.cast(), out.cast());
                 // SAFETY: the caller's.

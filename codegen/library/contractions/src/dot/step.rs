@@ -165,13 +165,9 @@ macro_rules! portable {
     )*};
 }
 
-#[cfg(not(target_arch = "x86_64"))]
 portable! {
     PlainF32 f32, 8;
     PlainF64 f64, 4;
-}
-
-portable! {
     PlainI32 i32, 8;
     PlainI64 i64, 4;
     PlainC64 Complex<f32>, 4;

@@ -320,12 +320,6 @@ macro_rules! tiles {
     )*};
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-tiles! {
-    narrow_f32: step::PlainF32, 4, [1, 2, 3, 4];
-    narrow_f64: step::PlainF64, 4, [1, 2, 3, 4];
-}
-
 // Twelve vectors of sums, two of the right operand and one of the left one are fifteen of sixteen registers.
 #[cfg(target_arch = "x86_64")]
 tiles! {
@@ -336,6 +330,8 @@ tiles! {
 }
 
 tiles! {
+    plain_f32: step::PlainF32, 4, [1, 2, 3, 4];
+    plain_f64: step::PlainF64, 4, [1, 2, 3, 4];
     plain_i32: step::PlainI32, 4, [1, 2, 3, 4];
     plain_i64: step::PlainI64, 4, [1, 2, 3, 4];
     plain_c64: step::PlainC64, 4, [1, 2, 3, 4];
@@ -366,12 +362,10 @@ tiles! {
     bytes_su: step::BytesSU, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 }
 
-/// Rows of tiles of floats that have 16 registers of 32 bytes, or what there is elsewhere.
-const NARROW_ROWS: usize = if cfg!(target_arch = "x86_64") { 6 } else { 4 };
-
-/// Declares an arithmetic of one element a word, with its plain and its AVX-512 implementation.
+/// Declares an arithmetic of one element a word, with its plain and its AVX-512 implementation, and that by AVX2
+/// where it has one of its own.
 macro_rules! arithmetics {
-    ($($(#[$doc:meta])* $name:ident $word:ty: $plain:ident [$prows:expr, $pcolumns:literal], $wide:ident [$wrows:literal, $wcolumns:literal];)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $word:ty: $plain:ident [$prows:literal, $pcolumns:literal], $wide:ident [$wrows:literal, $wcolumns:literal] $(, by AVX2 $narrow:ident [$nrows:literal, $ncolumns:literal])?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(in crate) struct $name;
@@ -388,6 +382,12 @@ macro_rules! arithmetics {
                     if Features::here().avx512 {
                         return &WIDE;
                     }
+                    $(
+                        static NARROW: Tiles<$name> = Tiles { run: $narrow, rows: $nrows, columns: $ncolumns };
+                        if Features::here().avx2 {
+                            return &NARROW;
+                        }
+                    )?
                 }
                 &PLAIN
             }
@@ -397,9 +397,9 @@ macro_rules! arithmetics {
 
 arithmetics! {
     /// Floats of at most 32 bits, summed in `f32`.
-    F32 f32: narrow_f32 [NARROW_ROWS, 16], wide_f32 [12, 32];
+    F32 f32: plain_f32 [4, 16], wide_f32 [12, 32], by AVX2 narrow_f32 [6, 16];
     /// `f64`.
-    F64 f64: narrow_f64 [NARROW_ROWS, 8], wide_f64 [12, 16];
+    F64 f64: plain_f64 [4, 8], wide_f64 [12, 16], by AVX2 narrow_f64 [6, 8];
     /// Integers modulo 2^32.
     I32 i32: plain_i32 [4, 16], wide_i32 [8, 32];
     /// Integers modulo 2^64.

@@ -245,10 +245,11 @@ impl Depthwise {
             #[cfg(target_arch = "x86_64")]
             if Features::here().avx512 {
                 with_workspace(positions::workspace(&self.fast), |masks| plane.rows_wide(rows, masks.cast()));
-            } else {
+                return;
+            } else if Features::here().avx2 {
                 plane.rows_narrow(rows);
+                return;
             }
-            #[cfg(not(target_arch = "x86_64"))]
             plane.rows_plain(rows);
         }
     }
@@ -312,7 +313,7 @@ impl Depthwise {
                     continue;
                 }
                 #[cfg(target_arch = "x86_64")]
-                if self.features <= strips::NARROW_WIDTH {
+                if self.features <= strips::NARROW_WIDTH && Features::here().avx2 {
                     if self.channels * self.features == 1 {
                         strip.narrow::<false>();
                     } else {

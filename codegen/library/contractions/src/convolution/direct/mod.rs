@@ -15,6 +15,7 @@ mod gradient;
 mod tile;
 
 use hlo::ElementType;
+use hlo_library_base::isa::Features;
 use hlo_library_base::pool::Pool;
 use hlo_library_base::transpose::{self, Terms};
 
@@ -124,6 +125,7 @@ impl Common {
             && lanes.iter().all(|lane| lane.axis.input_dilation == 1 && lane.axis.output > 0)
             && outer.batch_groups == 1
             && outer.channels > 0
+            && Features::here().avx2
             && reads(lhs).is_some()
             && reads(rhs).is_some();
         if !fits {
