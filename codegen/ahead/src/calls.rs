@@ -1,15 +1,17 @@
 //! What objects call.
 
+use std::cell::Cell;
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use hlo_library::LibraryCall;
 use hlo_library_base::portable::Function;
+use hlo_library_base::workspace::Workspace;
 use hlo_library_base::{Call, KernelFn};
 
+use crate::ABI_VERSION;
+use crate::description::{self, Described};
 use crate::threads::{self, ThreadPool};
-use crate::{ABI_VERSION, description};
 
 /// A pointer is missing.
 pub const MISSING: i32 = 1;
@@ -28,9 +30,14 @@ pub const DEFECT: i32 = 5;
 pub struct Model {
     abi: u64,
     /// Its operations, once they are made.
-    state: AtomicPtr<Vec<LibraryCall>>,
+    state: AtomicPtr<Vec<Described>>,
     description: *const u8,
     length: u64,
+}
+
+thread_local! {
+    /// Scratch memory of operations that have too little in the object, kept from call to call.
+    static OWN_SCRATCH: Cell<Workspace> = const { Cell::new(Workspace::new()) };
 }
 
 /// The version of the interface.
@@ -144,9 +151,70 @@ pub unsafe extern "C" fn hlo_ahead_call(
     let pool = unsafe { threads::of(pool) };
     let regions: Vec<Function> = regions.iter().map(|&region| Function::Machine(region)).collect();
     let prepared = std::ptr::null();
+    let needed = operation.call.scratch_bytes();
+    let mut own = OWN_SCRATCH.take();
+    // Other vectors than those of the machine that compiled it may need more.
+    let scratch = if needed > operation.scratch_bytes { own.reserve(needed as usize) } else { scratch };
     let call = Call { arguments, scratch, regions: &regions, epilogue, prepared, pool: &pool };
     // SAFETY: by the caller's word the arguments are those of the operation's instruction; buffer assignment
     // gave its results memory that no operand shares, except where the operation works in place.
-    let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.run(call) }));
+    let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.call.run(call) }));
+    OWN_SCRATCH.set(own);
     if ran.is_ok() { 0 } else { DEFECT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A convolution of an object that was compiled where it needs no scratch memory: with vectors the panels of
+    /// its kernel are packed, and the object has no memory for them.
+    #[test]
+    fn operations_that_need_more_scratch_memory_here_have_their_own() {
+        let (width, channels, features, taps) = (40, 16, 32, 3);
+        let outputs = width - taps + 1;
+        let text = format!(
+            "hlo-ahead 2\n1\ne\tc\t0\nHloModule m\nENTRY e {{ x = f32[1,{width},{channels}] parameter(0)  w = f32[{features},{channels},{taps}] parameter(1)  ROOT c = f32[1,{outputs},{features}] convolution(x, w), window={{size={taps}}}, dim_labels=b0f_oi0->b0f }}\n"
+        );
+        let described = description::operations(&text).unwrap();
+        assert_eq!(described[0].scratch_bytes, 0);
+        #[cfg(target_arch = "x86_64")]
+        if hlo_library_base::isa::Features::here().avx2 {
+            assert!(described[0].call.scratch_bytes() > 0);
+        }
+        let state = AtomicPtr::new(std::ptr::null_mut());
+        let model = Model { abi: ABI_VERSION, state, description: text.as_ptr(), length: text.len() as u64 };
+        // Small whole numbers, whose sums are exact.
+        let x: Vec<f32> = (0..width * channels).map(|i| (i % 7) as f32 - 3.0).collect();
+        let w: Vec<f32> = (0..features * channels * taps).map(|i| (i % 5) as f32 - 2.0).collect();
+        let mut result = vec![0f32; outputs * features];
+        let mut arguments =
+            [x.as_ptr().cast_mut().cast(), w.as_ptr().cast_mut().cast(), result.as_mut_ptr().cast()];
+        let (none, null) = (std::ptr::null(), std::ptr::null_mut());
+        // SAFETY: the arguments are those of the operation.
+        let status = unsafe {
+            assert_eq!(hlo_ahead_prepare(&model), 0);
+            let count = arguments.len() as u64;
+            hlo_ahead_call(
+                &model,
+                0,
+                arguments.as_mut_ptr(),
+                count,
+                null,
+                none,
+                0,
+                None,
+                std::ptr::null(),
+                std::ptr::null(),
+            )
+        };
+        assert_eq!(status, 0);
+        for (i, &element) in result.iter().enumerate() {
+            let (at, feature) = (i / features, i % features);
+            let terms = (0..channels).flat_map(|c| (0..taps).map(move |t| (c, t)));
+            let sum: f32 =
+                terms.map(|(c, t)| x[(at + t) * channels + c] * w[(feature * channels + c) * taps + t]).sum();
+            assert_eq!(element, sum, "{at} {feature}");
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! How an object says which operations of the library it calls.
 //!
 //! A line with the version, one with the number of operations, one for each with the names of its computation
-//! and its instruction, then the module as text, without the values of its larger constants: operations are
-//! made of shapes and attributes.
+//! and its instruction and the bytes of scratch memory that it has, then the module as text, without the
+//! values of its larger constants: operations are made of shapes and attributes.
+//!
+//! An operation is decided by the machine on which it is executed, which may have other vectors than the one
+//! on which the object was compiled: it may need more scratch memory than it has there.
 
 use std::fmt::Write;
 
@@ -11,7 +14,16 @@ use hlo::{InstrId, Module};
 use hlo_codegen::plan::lower::{Lowering, decide};
 use hlo_library::LibraryCall;
 
-const FIRST: &str = "hlo-ahead 1";
+const FIRST: &str = "hlo-ahead 2";
+
+/// An operation as an object has it.
+#[derive(Debug)]
+pub struct Described {
+    /// As this machine executes it.
+    pub call: LibraryCall,
+    /// Bytes of scratch memory that the object has for it.
+    pub scratch_bytes: u64,
+}
 
 /// Constants of more elements are left out.
 const FEW: usize = 10;
@@ -21,7 +33,8 @@ pub fn of(module: &Module, operations: &[InstrId]) -> String {
     let mut text = format!("{FIRST}\n{}\n", operations.len());
     for &id in operations {
         let instr = module.instr(id);
-        let _ = writeln!(text, "{}\t{}", module.computation(instr.parent()).name, instr.name);
+        let bytes = operation(module, id).map_or(0, |call| call.scratch_bytes());
+        let _ = writeln!(text, "{}\t{}\t{bytes}", module.computation(instr.parent()).name, instr.name);
     }
     let print = PrintOptions { normalize: false, ..PrintOptions::LONG }.eliding(FEW);
     text.push_str(&print_module(module, &print));
@@ -47,7 +60,7 @@ pub fn operation(module: &Module, id: InstrId) -> Option<LibraryCall> {
 }
 
 /// The operations that a description names, in order. Errors: what is wrong with it.
-pub fn operations(text: &str) -> Result<Vec<LibraryCall>, String> {
+pub fn operations(text: &str) -> Result<Vec<Described>, String> {
     let mut rest = text;
     let mut line = || {
         let (line, after) = rest.split_once('\n')?;
@@ -60,18 +73,22 @@ pub fn operations(text: &str) -> Result<Vec<LibraryCall>, String> {
     let count = line().and_then(|n| n.parse::<usize>().ok()).ok_or("it has no number of operations")?;
     let mut names = Vec::new();
     for _ in 0..count {
-        names.push(line().and_then(|l| l.split_once('\t')).ok_or("an operation has no name")?);
+        let (computation, rest) =
+            line().and_then(|l| l.split_once('\t')).ok_or("an operation has no name")?;
+        let (instr, bytes) = rest.split_once('\t').ok_or("an operation has no scratch memory")?;
+        let bytes = bytes.parse::<u64>().map_err(|_| "scratch memory that is no number of bytes")?;
+        names.push((computation, instr, bytes));
     }
     let module = hlo_parser::parse_module(rest, &hlo_parser::ParseOptions::default()).module;
     let module = module.ok_or("its module does not parse")?;
     if hlo::verify::verify(&module).has_errors() {
         return Err("its module does not verify".to_owned());
     }
-    let find = |(computation, instr): (&str, &str)| {
+    let find = |(computation, instr, scratch_bytes): (&str, &str, u64)| {
         let same = |c: &&hlo::ComputationId| &*module.computation(**c).name == computation;
         let computation = *module.computations().iter().find(same)?;
         let id = module.instructions(computation).find(|&id| &*module.instr(id).name == instr)?;
-        operation(&module, id)
+        Some(Described { call: operation(&module, id)?, scratch_bytes })
     };
     let made = names.into_iter().map(|name| find(name).ok_or(format!("there is no operation {}", name.1)));
     made.collect()

@@ -20,4 +20,4 @@ pub mod threads;
 
 /// The version of the binary interface: of the entry point of objects, of their tables, and of the functions
 /// of the library.
-pub const ABI_VERSION: u64 = 1;
+pub const ABI_VERSION: u64 = 2;

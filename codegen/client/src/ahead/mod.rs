@@ -167,6 +167,7 @@ fn described(module: &Module, operations: &[InstrId]) -> Result<Vec<u8>, Compile
             return Err(defect(format!("`{name}` is no operation of the library")));
         };
         let facts = |op: &hlo_library::LibraryCall| (op.scratch_bytes(), op.cost(), op.is_whole());
+        let again = &again.call;
         if facts(&first) != facts(again) || format!("{first:?}") != format!("{again:?}") {
             return Err(defect(format!("`{name}` is not made of it as it was")));
         }

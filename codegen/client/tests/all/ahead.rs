@@ -158,7 +158,7 @@ fn a_c_program_links_with_an_object_and_nothing_else() {
     let said = ran(&d, "./plain", &[]);
     assert!(
         said.starts_with(
-            "plain abi 1: 2 arguments, 2 results\nargument x f32 rank 2 bytes 24\nargument y f32"
+            "plain abi 2: 2 arguments, 2 results\nargument x f32 rank 2 bytes 24\nargument y f32"
         ),
         "{said}"
     );

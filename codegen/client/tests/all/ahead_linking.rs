@@ -77,11 +77,11 @@ fn defects_of_the_library_are_a_status() {
 struct model { uint64_t abi; void *state; const char *text; uint64_t length; };
 int32_t hlo_ahead_prepare(struct model *);
 int32_t hlo_ahead_call(struct model *, uint64_t, void *const *, uint64_t, void *, void *const *, uint64_t, void *, void *const *, const void *);
-static const char text[] = "hlo-ahead 1\n1\ne\td\nHloModule m\nENTRY e { x = f32[40,32] parameter(0)  y = f32[32,20] parameter(1)"
+static const char text[] = "hlo-ahead 2\n1\ne\td\t0\nHloModule m\nENTRY e { x = f32[40,32] parameter(0)  y = f32[32,20] parameter(1)"
   "  ROOT d = f32[40,20] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }\n";
-static const char broken[] = "hlo-ahead 1\n1\ne\td\nHloModule m\n";
+static const char broken[] = "hlo-ahead 2\n1\ne\td\t0\nHloModule m\n";
 int defect(void) {
-  struct model model = {1, 0, text, sizeof text - 1}, other = {2, 0, text, sizeof text - 1}, damaged = {1, 0, broken, sizeof broken - 1};
+  struct model model = {2, 0, text, sizeof text - 1}, other = {1, 0, text, sizeof text - 1}, damaged = {2, 0, broken, sizeof broken - 1};
   if (hlo_ahead_prepare(&other) != HLO_AHEAD_OTHER_VERSION || hlo_ahead_prepare(&damaged) != HLO_AHEAD_DAMAGED) return 1;
   if (hlo_ahead_prepare(&model) != HLO_AHEAD_OK || hlo_ahead_call(&model, 7, 0, 0, 0, 0, 0, 0, 0, 0) != HLO_AHEAD_DAMAGED) return 2;
   /* No arguments, which is against its contract. */
