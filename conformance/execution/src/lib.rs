@@ -1,8 +1,8 @@
 //! What is known of an execution: options, inputs, results, the liberties of who ran it, and verdicts over
 //! its elements.
 //!
-//! **Invariants:** whoever runs programs and whoever judges runs know only these types of each other; how
-//! bounds are found is not known here, only what they allow an element ([`verdict::Allowed`]).
+//! **Invariants:** engines and judges of their results share these types alone. How bounds are found is not
+//! known here, only what they allow an element ([`verdict::Allowed`]).
 
 #![forbid(unsafe_code)]
 

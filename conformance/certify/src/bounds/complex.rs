@@ -119,21 +119,18 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
     });
     let each: Vec<f64> = each.collect();
-    let limits = |opcode: Opcode| {
-        let format = format?;
-        let of = |(i, r): (usize, &f64)| {
-            if *r == f64::INFINITY { of_logarithm(opcode, &discs(i)[0], ulps, format) } else { Limits::NONE }
-        };
-        Some(each.iter().enumerate().map(of).collect::<Vec<Limits>>())
+    let Some(format) = format.filter(|_| matches!(opcode, Opcode::Log | Opcode::LogPlusOne)) else {
+        return Some(vec![Radii::new(each)]);
     };
-    let limits = matches!(opcode, Opcode::Log | Opcode::LogPlusOne).then(|| limits(opcode)).flatten();
-    Some(vec![match limits {
-        Some(limits) => Radii::limited(each, limits),
-        None => Radii::new(each),
-    }])
+    let limits = each.iter().enumerate().map(|(i, &r)| match r {
+        f64::INFINITY => of_logarithm(opcode, &discs(i)[0], ulps, format),
+        _ => Limits::NONE,
+    });
+    let limits = limits.collect();
+    Some(vec![Radii::limited(each, limits)])
 }
 
-/// Limits of the real part of a logarithm, of which the radius says nothing: the operand may be 0, or on the
+/// Limits of the real part of a logarithm whose radius is infinite, because the operand may be 0 or on the
 /// other side of the cut. The real part is the logarithm of the modulus, and an engine's is off by units of
 /// the last place of the result's modulus.
 fn of_logarithm(opcode: Opcode, x: &Disc, ulps: f64, format: Format) -> Limits {
@@ -198,8 +195,8 @@ impl Disc {
     }
 }
 
-/// How far the greatest or the least of some numbers, or one clamped between two others, may move, of which
-/// this is the reference's choice.
+/// The radius of a maximum, a minimum or a clamp. `value` is the reference's: which operand an engine chooses
+/// may hang on what these are off by.
 fn chosen(case: &Case<'_>, xs: &[Disc], value: (f64, f64), format: Format, mode: Mode) -> f64 {
     let is = |disc: &&Disc| disc.re == value.0 && disc.im == value.1;
     // Those that the value may be.
