@@ -152,14 +152,16 @@ pub unsafe extern "C" fn hlo_ahead_call(
     let regions: Vec<Function> = regions.iter().map(|&region| Function::Machine(region)).collect();
     let prepared = std::ptr::null();
     let needed = operation.call.scratch_bytes();
-    let mut own = OWN_SCRATCH.take();
     // Other vectors than those of the machine that compiled it may need more.
-    let scratch = if needed > operation.scratch_bytes { own.reserve(needed as usize) } else { scratch };
+    let mut own = (needed > operation.scratch_bytes).then(|| OWN_SCRATCH.take());
+    let scratch = own.as_mut().map_or(scratch, |own| own.reserve(needed as usize));
     let call = Call { arguments, scratch, regions: &regions, epilogue, prepared, pool: &pool };
     // SAFETY: by the caller's word the arguments are those of the operation's instruction; buffer assignment
     // gave its results memory that no operand shares, except where the operation works in place.
     let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.call.run(call) }));
-    OWN_SCRATCH.set(own);
+    if let Some(own) = own {
+        OWN_SCRATCH.set(own);
+    }
     if ran.is_ok() { 0 } else { DEFECT }
 }
 
