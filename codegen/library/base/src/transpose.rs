@@ -336,7 +336,7 @@ mod narrow {
         unsafe { side_by_side::<4>(|i| parts[i], parts.len(), length, words(0), out, pitch) }
     }
 
-    /// Reads words of which some bits are changed.
+    /// Loads words, and flips the bits that are set in `flip`.
     #[inline(always)]
     fn words(flip: u32) -> impl Fn(usize, *const u8) -> __m256i {
         // SAFETY: of all three, the caller's of `side_by_side`: as many elements are there.

@@ -14,6 +14,8 @@ use super::operand::{Field, Operand};
 use super::product::{Extents, Narrow};
 use super::source::Source;
 use super::step::Number;
+#[cfg(target_arch = "x86_64")]
+use super::step::Step;
 use super::steps::Steps;
 use super::sums_are_elements;
 #[cfg(target_arch = "x86_64")]
@@ -381,6 +383,89 @@ fn total<S: Number, const N: usize>(mut sums: [S; N]) -> S {
     sums[0]
 }
 
+/// `T` terms whose rows are contiguous.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn lines<S, V, E, const T: usize>(block: &Block, term: usize)
+where
+    S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+    V: Copy,
+    E: Widen<S>,
+{
+    // SAFETY: the caller's: the terms are there.
+    unsafe {
+        let Block { matrix, stride, vector, rows, sums, .. } = *block;
+        let x: [V; T] = std::array::from_fn(|t| S::splat(*vector.cast::<S::Word>().add(term + t)));
+        let from = matrix.cast::<E>().add(term * stride);
+        let sums = sums.cast::<S::Sum>();
+        let mut row = 0;
+        while row < rows {
+            let n = S::N.min(rows - row);
+            let at = sums.add(row);
+            let mut sum = if n == S::N { S::load(at) } else { S::load_part(at, n) };
+            for t in 0..T {
+                sum = S::madd(x[t], E::widen(from.add(t * stride + row), n), sum);
+            }
+            S::store(sum, at, n, false);
+            row += n;
+        }
+    }
+}
+
+/// All terms.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn all_lines<S, V, E>(block: &Block)
+where
+    S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
+    V: Copy,
+    E: Widen<S>,
+{
+    // SAFETY: the caller's.
+    unsafe {
+        std::slice::from_raw_parts_mut(block.sums.cast::<S::Sum>(), block.rows).fill(<S::Sum>::default());
+        let mut term = 0;
+        while term + STREAMS <= block.terms {
+            lines::<S, V, E, STREAMS>(block, term);
+            term += STREAMS;
+        }
+        while term < block.terms {
+            lines::<S, V, E, 1>(block, term);
+            term += 1;
+        }
+    }
+}
+
+/// The kernels for machines with these features, of matrices whose rows, and whose lines are contiguous.
+#[cfg(target_arch = "x86_64")]
+macro_rules! kernels {
+    ($features:literal; $($field:ident, $ty:ident: $name:ident $step:ty, $v:ty, $e:ty;)*) => {
+        $(mod $name {
+            use super::*;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn rows(block: &Block) {
+                // SAFETY: the caller's.
+                unsafe { all_rows::<$step, $v, $e>(block) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn lines(block: &Block) {
+                // SAFETY: the caller's.
+                unsafe { all_lines::<$step, $v, $e>(block) }
+            }
+        })*
+
+        /// The kernel for a matrix of these elements.
+        pub(super) fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
+            $(if field == Field::$field && ty == ElementType::$ty {
+                return Some(if by_rows { $name::rows } else { $name::lines });
+            })*
+            None
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod narrow;
 
@@ -394,7 +479,7 @@ mod wide {
     use hlo_library_base::sizes;
     use std::arch::x86_64::*;
 
-    use super::{Block, Field, Kernel, Number, STREAMS};
+    use super::{Block, Field, Kernel, Number, STREAMS, all_lines};
     use crate::dot::step::{Step, WideF32, WideF64, WideI32, WideI64};
 
     /// Vectors of sums of a row by itself.
@@ -603,85 +688,8 @@ mod wide {
         }
     }
 
-    /// `T` terms whose rows are contiguous.
-    #[inline(always)]
-    unsafe fn lines<S, V, E, const T: usize>(block: &Block, term: usize)
-    where
-        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
-        V: Copy,
-        E: Widen<S>,
-    {
-        // SAFETY: the caller's: the terms are there.
-        unsafe {
-            let Block { matrix, stride, vector, rows, sums, .. } = *block;
-            let x: [V; T] = std::array::from_fn(|t| S::splat(*vector.cast::<S::Word>().add(term + t)));
-            let from = matrix.cast::<E>().add(term * stride);
-            let sums = sums.cast::<S::Sum>();
-            let mut row = 0;
-            while row < rows {
-                let n = S::N.min(rows - row);
-                let at = sums.add(row);
-                let mut sum = if n == S::N { S::load(at) } else { S::load_part(at, n) };
-                for t in 0..T {
-                    sum = S::madd(x[t], E::widen(from.add(t * stride + row), n), sum);
-                }
-                S::store(sum, at, n, false);
-                row += n;
-            }
-        }
-    }
-
-    #[inline(always)]
-    pub(super) unsafe fn all_lines<S, V, E>(block: &Block)
-    where
-        S: Step<A = V, B = V, C = V, Word = <S as Step>::Sum, Sum: Number>,
-        V: Copy,
-        E: Widen<S>,
-    {
-        // SAFETY: the caller's.
-        unsafe {
-            std::slice::from_raw_parts_mut(block.sums.cast::<S::Sum>(), block.rows).fill(<S::Sum>::default());
-            let mut term = 0;
-            while term + STREAMS <= block.terms {
-                lines::<S, V, E, STREAMS>(block, term);
-                term += STREAMS;
-            }
-            while term < block.terms {
-                lines::<S, V, E, 1>(block, term);
-                term += 1;
-            }
-        }
-    }
-
-    macro_rules! kernels {
-        ($($field:ident, $ty:ident: $name:ident $step:ty, $v:ty, $e:ty;)*) => {
-            $(mod $name {
-                use super::*;
-
-                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-                pub(super) unsafe fn rows(block: &Block) {
-                    // SAFETY: the caller's.
-                    unsafe { all_rows::<$step, $v, $e>(block) }
-                }
-
-                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-                pub(super) unsafe fn lines(block: &Block) {
-                    // SAFETY: the caller's.
-                    unsafe { all_lines::<$step, $v, $e>(block) }
-                }
-            })*
-
-            /// The kernel for a matrix of these elements.
-            pub(super) fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
-                $(if field == Field::$field && ty == ElementType::$ty {
-                    return Some(if by_rows { $name::rows } else { $name::lines });
-                })*
-                None
-            }
-        };
-    }
-
     kernels! {
+        "avx512f,avx512vl,avx512bw,avx512dq";
         F32, F32: f32_of_f32 WideF32, __m512, f32;
         F32, BF16: f32_of_bf16 WideF32, __m512, bf16;
         F32, F16: f32_of_f16 WideF32, __m512, f16;

@@ -134,7 +134,7 @@ unsafe fn narrow_pack(
     }
 }
 
-/// Lines of elements of that many bytes, of which `eight` and `one` make words.
+/// Packs lines of elements of `BYTES` bytes: `eight` converts eight adjacent ones to words, `one` converts one.
 #[inline(always)]
 unsafe fn each_narrow<const BYTES: usize>(
     from: *const u8,

@@ -511,7 +511,8 @@ unsafe fn rows<L: Lanes, E: Element<L>, const R: usize, const V: usize, const P:
     }
 }
 
-/// Groups of about the same size, of at most so many of `count` vectors: the first of each, and how many.
+/// Partitions `count` vectors into groups of at most `most`, whose sizes differ by at most one: the first vector
+/// of each, and how many.
 fn groups(count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let groups = count.div_ceil(most);
     (0..groups).map(move |group| {

@@ -6,8 +6,7 @@ use hlo::ElementType;
 use hlo::half::{bf16, f16};
 use num_traits::One;
 
-use super::wide::all_lines;
-use super::{Block, Field, Kernel, Number, Widen, total};
+use super::{Block, Field, Kernel, Number, Widen, all_lines, total};
 use crate::dot::step::{Avx2F32, Avx2F64, Step};
 
 /// Rows that are multiplied at a time, and vectors of independent sums of each: what 16 registers hold.
@@ -125,35 +124,8 @@ where
     }
 }
 
-macro_rules! kernels {
-    ($($field:ident, $ty:ident: $name:ident $step:ty, $v:ty, $e:ty;)*) => {
-        $(mod $name {
-            use super::*;
-
-            #[target_feature(enable = "avx2,fma,f16c")]
-            pub(super) unsafe fn rows(block: &Block) {
-                // SAFETY: the caller's.
-                unsafe { all_rows::<$step, $v, $e>(block) }
-            }
-
-            #[target_feature(enable = "avx2,fma,f16c")]
-            pub(super) unsafe fn lines(block: &Block) {
-                // SAFETY: the caller's.
-                unsafe { all_lines::<$step, $v, $e>(block) }
-            }
-        })*
-
-        /// The kernel for a matrix of these elements.
-        pub(super) fn kernel(field: Field, ty: ElementType, by_rows: bool) -> Option<Kernel> {
-            $(if field == Field::$field && ty == ElementType::$ty {
-                return Some(if by_rows { $name::rows } else { $name::lines });
-            })*
-            None
-        }
-    };
-}
-
 kernels! {
+    "avx2,fma,f16c";
     F32, F32: f32_of_f32 Avx2F32, __m256, f32;
     F32, BF16: f32_of_bf16 Avx2F32, __m256, bf16;
     F32, F16: f32_of_f16 Avx2F32, __m256, f16;
