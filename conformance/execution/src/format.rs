@@ -103,12 +103,20 @@ impl Format {
         self.precision > 1
     }
 
-    /// Numbers of a lesser magnitude may be flushed to zero, if denormal numbers are. Those of f8e8m0fnu are
-    /// computed with in f32 (or bf16, whose exponents are the same), where the least of them, 2^-127, is
-    /// denormal.
+    /// Numbers of a lesser magnitude may be flushed to zero, if denormal numbers are: those of types of a byte
+    /// and less where they are denormal in f16, the narrowest type that they are computed in. Those of
+    /// f8e8m0fnu are computed with in f32 (or bf16, whose exponents are the same), where the least of them,
+    /// 2^-127, is denormal.
     #[inline]
     pub fn flushes_below(self) -> f64 {
-        if self.has_zero() { self.min_normal() } else { power_of_two(-126) }
+        const F16_MIN_NORMAL_EXPONENT: i32 = -14;
+        // bf16 has 8 bits.
+        let of_a_byte = self.precision < 8;
+        match self.has_zero() {
+            false => power_of_two(-126),
+            true if of_a_byte => self.min_normal().min(power_of_two(F16_MIN_NORMAL_EXPONENT)),
+            true => self.min_normal(),
+        }
     }
 
     /// The least number above zero.

@@ -22,8 +22,8 @@ pub trait Allowed {
     fn special(&self, _element: usize) -> Special {
         Special::NONE
     }
-    /// Whether a real number is within the limits of the element's value, of a complex one of its real part,
-    /// which hold however decisions fall.
+    /// Whether a real number or NaN is within the limits of the element's value, of a complex one of its real
+    /// part, which hold however decisions fall.
     fn admits(&self, _element: usize, _value: f64) -> bool {
         true
     }
@@ -261,7 +261,7 @@ fn class_of<T: Number>(e: T, a: T, allowed: &dyn Allowed, i: usize) -> Class {
     let special = special_of(a);
     if special != Special::NONE && allowed.special(i).has(special) {
         Class::Explained
-    } else if real_of(a).is_some_and(|x| !allowed.admits(i, x)) {
+    } else if !allowed.admits(i, real_of(a)) {
         Class::Wrong
     } else if soft == f64::INFINITY {
         Class::Undecided
@@ -409,11 +409,11 @@ fn judge_typed<T: Number>(expected: &[T], actual: &ArrayLiteral, settings: &Sett
     verdict
 }
 
-/// A number of a float type, of a complex one its real part; no NaN.
-fn real_of<T: Number>(x: T) -> Option<f64> {
+/// A number, of a complex type its real part.
+fn real_of<T: Number>(x: T) -> f64 {
     match x.parts() {
-        (Part::Float { value, .. }, _) if !value.is_nan() => Some(value),
-        (_, _) => None,
+        (Part::Float { value, .. }, _) => value,
+        (Part::Int(value), _) => value as f64,
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Limits ([`super::limits`]) of a complex element are those of its real part: a logarithm has one that is no
 //! more than the logarithm of the largest modulus that the operand may have, where the operand may be 0 or
-//! the cut is near.
+//! the cut is near, and `atan2` one of at most pi.
 
 use hlo::{ElementType, Opcode};
 use hlo_arithmetic::scalar::Elementary;
@@ -114,17 +114,22 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let mut r = (change + roundings * format.ulp(reached + ulps * format.ulp(reached)))
             * (1.0 + 8.0 * f64::EPSILON);
         if case.settings.allowances.flush_denormals {
-            r += 4.0 * format.flushes_below();
+            // What is flushed is no larger than the products of the parts.
+            let largest = match (opcode, &xs[..]) {
+                (Opcode::Multiply, [x, y]) => (x.m + x.r) * (y.m + y.r),
+                (_, _) => f64::INFINITY,
+            };
+            r += 4.0 * largest.min(format.flushes_below());
         }
         if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
     });
     let each: Vec<f64> = each.collect();
-    let Some(format) = format.filter(|_| matches!(opcode, Opcode::Log | Opcode::LogPlusOne)) else {
-        return Some(vec![Radii::new(each)]);
-    };
-    let limits = each.iter().enumerate().map(|(i, &r)| match r {
-        f64::INFINITY => of_logarithm(opcode, &discs(i)[0], ulps, format),
-        _ => Limits::NONE,
+    let limited = matches!(opcode, Opcode::Log | Opcode::LogPlusOne | Opcode::Atan2);
+    let Some(format) = format.filter(|_| limited) else { return Some(vec![Radii::new(each)]) };
+    let limits = each.iter().enumerate().map(|(i, &r)| match opcode {
+        _ if r.is_finite() => Limits::NONE,
+        Opcode::Atan2 => of_angle(&discs(i), value.at(i), ulps, format),
+        _ => of_logarithm(opcode, &discs(i)[0], ulps, format),
     });
     let limits = limits.collect();
     Some(vec![Radii::limited(each, limits)])
@@ -147,11 +152,31 @@ fn of_logarithm(opcode: Opcode, x: &Disc, ulps: f64, format: Format) -> Limits {
             + 4.0 * f64::EPSILON * end.abs();
         if end.is_infinite() { end } else { end + towards * off }
     };
-    let least = m - x.r - slack * f64::EPSILON;
-    let low =
-        if least > 0.0 { wider(Elementary::log(least * (1.0 - 1e-12)), -1.0) } else { f64::NEG_INFINITY };
-    let high = wider(Elementary::log((m + x.r) * (1.0 + 1e-12)), 1.0);
+    // The modulus and the radius are rounded before they cancel.
+    const SLACK: f64 = 1e-12;
+    let least = m * (1.0 - SLACK) - x.r * (1.0 + SLACK) - slack * f64::EPSILON;
+    let low = if least > 0.0 { wider(Elementary::log(least), -1.0) } else { f64::NEG_INFINITY };
+    let high = wider(Elementary::log((m + x.r) * (1.0 + SLACK)), 1.0);
     Limits::new(low, high)
+}
+
+/// Limits of the real part of `atan2(y, x)`, an angle of at most pi, whose radius is infinite. At the poles,
+/// where `y` is `x` times `i` or `-i`, nothing is known, so operands are to be away from them. Parts that are
+/// flushed make no pole but the origin, where the angle is defined, if those that are left are larger than all
+/// that the other operand may be, or if both operands are known.
+fn of_angle(xs: &[Disc], value: (f64, f64), ulps: f64, format: Format) -> Limits {
+    let [y, x] = xs else { return Limits::NONE };
+    let finite = [value.0, value.1, y.m, x.m, y.r, x.r].iter().all(|v| v.is_finite());
+    let pole = |sign: f64| y.distance(-sign * x.im, sign * x.re) <= y.r + x.r;
+    let larger = |a: &Disc, b: &Disc| {
+        a.known && [a.re, a.im].iter().all(|&part| part == 0.0 || part.abs() > b.m + b.r)
+    };
+    let off_poles = y.known && x.known || larger(y, x) || larger(x, y) || !pole(1.0) && !pole(-1.0);
+    if !(finite && off_poles) {
+        return Limits::NONE;
+    }
+    let most = std::f64::consts::PI + 4.0 * (ulps + 1.0) * format.ulp(std::f64::consts::PI);
+    Limits::new(-most, most)
 }
 
 /// Whether each part of a product is a single product of parts, beside a 0: one factor is real or imaginary,

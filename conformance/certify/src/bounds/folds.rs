@@ -51,17 +51,30 @@ pub(super) fn applied(case: &Case<'_>) -> Option<Vec<Bounds>> {
     }
 }
 
+/// Whether folds are of one element each.
+fn is_of_one(case: &Case<'_>) -> Option<bool> {
+    let attrs = &case.instr.attrs;
+    match case.opcode() {
+        Opcode::Reduce => {
+            let sizes = case.args.first()?.tensor.sizes();
+            let one = |&d: &i64| usize::try_from(d).is_ok_and(|d| sizes.get(d) == Some(&1));
+            Some(attrs.ints(AttrKey::Dimensions)?.iter().all(one))
+        }
+        Opcode::ReduceWindow => Some(attrs.window()?.dims.iter().all(|w| w.size == 1)),
+        _ => None,
+    }
+}
+
 /// The bounds of folds of one element each: the computation applied to the initial value and the element, or
 /// the other way around; `None`: there are more.
 pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
-    let terms = match case.opcode() {
-        Opcode::Reduce => reduced(case)?,
-        Opcode::ReduceWindow => windows(case)?,
-        _ => return None,
-    };
-    let [step] = &terms.steps[..] else { return None };
+    if !is_of_one(case)? {
+        return None;
+    }
+    let (steps, n) = terms(case)?;
+    let [step] = &steps[..] else { return None };
     let elements: Vec<usize> = step.iter().copied().collect::<Option<_>>()?;
-    let (k, n) = (case.args.len() / 2, terms.results);
+    let k = case.args.len() / 2;
     if n == 0 || case.args.len() != 2 * k || case.results.iter().any(|t| t.len() != n) {
         return None;
     }
@@ -95,7 +108,15 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
                     own.max(if apart == 0.0 { of_b.bounds.radii(mode).at(i) } else { other })
                 }
             });
-            Radii::new(each.collect())
+            let each: Vec<f64> = each.collect();
+            // Of what is exact, one of both.
+            let exact = |i: usize| [of_a, of_b].iter().all(|of| of.bounds.hard.at(i) == 0.0);
+            let limits = (0..n).map(|i| {
+                let known = a.im.is_none() && each[i] > 0.0 && exact(i);
+                if known { Limits::either(a.re[i], b.re[i]) } else { Limits::NONE }
+            });
+            let limits = limits.collect();
+            Radii::limited(each, limits)
         };
         rules::concluded(result, radii(Mode::Soft), radii(Mode::Hard))
     });
@@ -160,10 +181,15 @@ fn reduced(case: &Case<'_>) -> Option<Terms> {
     Some(Terms { steps: steps.collect(), results })
 }
 
-/// Step by step, for each result of `reduce-window` the element that it folds, if there is one; and how many
-/// results there are.
-pub(super) fn window_terms(case: &Case<'_>) -> Option<(Vec<Vec<Option<usize>>>, usize)> {
-    windows(case).map(|terms| (terms.steps, terms.results))
+/// Step by step, for each result of `reduce` and `reduce-window` the element that it folds, if there is one;
+/// and how many results there are.
+pub(super) fn terms(case: &Case<'_>) -> Option<(Vec<Vec<Option<usize>>>, usize)> {
+    let terms = match case.opcode() {
+        Opcode::Reduce => reduced(case)?,
+        Opcode::ReduceWindow => windows(case)?,
+        _ => return None,
+    };
+    Some((terms.steps, terms.results))
 }
 
 fn windows(case: &Case<'_>) -> Option<Terms> {

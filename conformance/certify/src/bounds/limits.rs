@@ -19,15 +19,41 @@ use hlo_execution::format::Format;
 pub(super) struct Limits {
     pub(super) low: f64,
     pub(super) high: f64,
+    /// The value is one of both, and none between them.
+    pub(super) either: bool,
 }
 
 impl Limits {
     /// Nothing is known.
-    pub(super) const NONE: Limits = Limits { low: f64::NEG_INFINITY, high: f64::INFINITY };
+    pub(super) const NONE: Limits = Limits { low: f64::NEG_INFINITY, high: f64::INFINITY, either: false };
 
     /// These; NaN limits say nothing.
     pub(super) fn new(low: f64, high: f64) -> Limits {
-        if low.is_nan() || high.is_nan() || low > high { Limits::NONE } else { Limits { low, high } }
+        if low.is_nan() || high.is_nan() || low > high {
+            Limits::NONE
+        } else {
+            Limits { low, high, either: false }
+        }
+    }
+
+    /// One of these; integers beyond what f64 counts, infinities and NaNs say nothing.
+    pub(super) fn either(a: f64, b: f64) -> Limits {
+        const MAX_COUNTED: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
+        let counted = |x: f64| x.abs() < MAX_COUNTED || x.is_finite() && x.fract() != 0.0;
+        if counted(a) && counted(b) {
+            Limits { low: a.min(b), high: a.max(b), either: true }
+        } else {
+            Limits::NONE
+        }
+    }
+
+    /// Whether a value, a NaN perhaps, is within them.
+    pub(super) fn admit(self, value: f64) -> bool {
+        if self.either {
+            value == self.low || value == self.high
+        } else {
+            self.is_none() || (self.low..=self.high).contains(&value)
+        }
     }
 
     pub(super) fn is_none(self) -> bool {

@@ -61,6 +61,7 @@
 //! rule needs while it works, which is asked for before. `blocks` keeps the latter small for elementwise
 //! instructions. What would pass the limit ends the certification as out of memory.
 
+mod absorbed;
 mod account;
 mod blocks;
 mod cause;
@@ -251,17 +252,16 @@ impl Radii {
         match self {
             Radii::Zero | Radii::Unknown | Radii::Each(_) => self.clone(),
             Radii::Limited(of) => {
-                let limits = of.limits.iter().map(|l| Limits { low: -l.high, high: -l.low });
+                let limits = of.limits.iter().map(|l| Limits { low: -l.high, high: -l.low, ..*l });
                 Radii::limited(of.each.clone(), limits.collect())
             }
         }
     }
 
-    /// Whether a real number is within the limits of an element, or of the real part of a complex one, if
-    /// there are any.
+    /// Whether a real number or NaN is within the limits of an element, or of the real part of a complex one,
+    /// if there are any.
     pub fn admits(&self, i: usize, value: f64) -> bool {
-        let limits = self.limits(i);
-        (limits.low..=limits.high).contains(&value)
+        self.limits(i).admit(value)
     }
 
     /// Whether there are limits at all.
@@ -685,10 +685,7 @@ fn evaluate(
 /// Whether an applied computation gives, of each of its components, that of the accumulators or of the
 /// elements, by their order.
 pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
-    let options = RunOptions::default();
-    let account = Arc::new(Account::new(options.memory_budget(0), 1));
-    let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
-    region::Region::new(module, computation, true, &settings).is_some_and(|region| {
+    region_of(module, computation).is_some_and(|region| {
         region.choices.iter().all(|choice| choice.table.selects)
             && region.components.iter().enumerate().all(|(i, component)| match *component {
                 region::Component::Choice(_) => true,
@@ -700,6 +697,22 @@ pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
                 region::Component::Unrecognized => false,
             })
     })
+}
+
+/// Whether something is known of a fold by an applied computation in any order: of each of its components.
+pub fn recognizes(module: &Module, computation: hlo::ComputationId) -> bool {
+    let log_add_exp = hlo::log_add_exp(module, computation).is_some();
+    log_add_exp
+        || region_of(module, computation).is_some_and(|region| {
+            !region.components.iter().any(|c| matches!(c, region::Component::Unrecognized))
+        })
+}
+
+fn region_of(module: &Module, computation: hlo::ComputationId) -> Option<region::Region<'_>> {
+    let options = RunOptions::default();
+    let account = Arc::new(Account::new(options.memory_budget(0), 1));
+    let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
+    region::Region::new(module, computation, true, &settings)
 }
 
 /// The bounds of a value that is what it is.

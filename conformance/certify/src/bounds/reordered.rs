@@ -10,7 +10,8 @@
 //!   whose bounds hold in any order;
 //! - choices reach what may be chosen ([`selected`]).
 //!
-//! Of a component that is not recognized nothing is known, unless each result has one element. Some
+//! Of a component that is not recognized nothing is known, unless each result has one element, or NaN is all
+//! that there can be ([`absorbed`]). Some
 //! instructions leave no order to choose: scatters whose updates all go to different elements of the operand,
 //! as they are in this run; and scans, which are ordered by definition, unless they say that their
 //! computation is associative: then brackets are free, elements still stand in their order.
@@ -30,7 +31,7 @@ use super::region::{Component, Region, evaluated};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
 use super::special::Specials;
 use super::terms::Terms;
-use super::{Bounds, Leaf, Radii, Settings, Tree, folds, selected, sums};
+use super::{Bounds, Leaf, Radii, Settings, Tree, absorbed, folds, selected, sums};
 
 /// What the order of a fold comes to.
 pub(super) enum Order {
@@ -47,7 +48,9 @@ pub(super) enum Order {
 /// What the order of the elements comes to that an instruction combines.
 pub(super) fn order(case: &Case<'_>) -> Order {
     match recognized(case) {
-        Order::Unknown => folds::of_one(case).map_or(Order::Unknown, Order::Any),
+        Order::Unknown => {
+            folds::of_one(case).or_else(|| absorbed::bounds(case)).map_or(Order::Unknown, Order::Any)
+        }
         found => found,
     }
 }
@@ -72,6 +75,9 @@ fn recognized(case: &Case<'_>) -> Order {
     }
     if case.opcode() == Opcode::Scan {
         return Order::Unknown;
+    }
+    if let Some(found) = folds::of_one(case) {
+        return Order::Any(found);
     }
     let key = if case.opcode() == Opcode::SelectAndScatter { AttrKey::Scatter } else { AttrKey::ToApply };
     let accumulators_first = case.opcode() != Opcode::SelectAndScatter;

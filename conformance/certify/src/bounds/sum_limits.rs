@@ -29,7 +29,7 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, term: Option<Limits>) {
-        let Some(Limits { low, high }) = term else {
+        let Some(Limits { low, high, .. }) = term else {
             self.unknown = true;
             return;
         };

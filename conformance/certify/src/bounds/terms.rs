@@ -37,7 +37,7 @@ impl Terms {
                 Some(Terms::to(&to, results))
             }
             Opcode::ReduceWindow => {
-                let (steps, results) = folds::window_terms(case)?;
+                let (steps, results) = folds::terms(case)?;
                 let pairs = steps.iter().flat_map(|step| {
                     step.iter().enumerate().filter_map(|(result, element)| Some((result, (*element)?)))
                 });

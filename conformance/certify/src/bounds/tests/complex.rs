@@ -42,6 +42,25 @@ fn logarithms_at_their_pole_are_small_or_infinite() {
     assert_eq!(of((log - 0.25, -std::f32::consts::PI)), Class::Wrong);
 }
 
+/// The angle of what may be flushed is open, but it is an angle; at a pole it need not be.
+#[test]
+fn angles_of_denormal_numbers_are_angles() {
+    let text = "HloModule m\nENTRY e { a = f32[1] parameter(0)\n b = f32[1] parameter(1)\n c = f32[1] parameter(2)\n d = f32[1] parameter(3)\n y = c64[1] complex(a, b)\n x = c64[1] complex(c, d)\n ROOT r = c64[1] atan2(y, x) }";
+    let of = |y: (f32, f32), x: (f32, f32), actual| {
+        class(text, &[&[y.0], &[y.1], &[x.0], &[x.1]], FLUSHED, actual)
+    };
+    let d = 1e-39;
+    assert_eq!(of((d, 2.0 * d), (0.0, 0.0), (f32::NAN, f32::NAN)), Class::Wrong);
+    assert_eq!(of((d, 2.0 * d), (0.0, 0.0), (4.0, 0.0)), Class::Wrong);
+    assert_eq!(of((d, 2.0 * d), (0.0, 0.0), (0.5, 0.0)), Class::Undecided);
+    assert_eq!(of((0.0, d), (d, 0.0), (4.0, 0.0)), Class::Undecided);
+    // The square is no more than the least number, and away from what it is of.
+    let square = "HloModule m\nENTRY e { a = f32[1] parameter(0)\n b = f32[1] parameter(1)\n y = c64[1] complex(a, b)\n x = c64[1] multiply(y, y)\n ROOT r = c64[1] atan2(y, x) }";
+    let of_square = |y: (f32, f32), actual| class(square, &[&[y.0], &[y.1]], FLUSHED, actual);
+    assert_eq!(of_square((d, 2.0 * d), (f32::NAN, f32::NAN)), Class::Wrong);
+    assert_eq!(of_square((d, 2.0 * d), (0.5, 0.0)), Class::Undecided);
+}
+
 /// Limits of a real part do not become those of an imaginary one, nor of the negated.
 #[test]
 fn limits_are_of_real_parts() {

@@ -477,3 +477,21 @@ fn numbers_may_be_left_unrounded() {
     assert!(bounds.hard.at(0).is_infinite() && bounds.hard.at(6).is_infinite());
     assert!(certified(text, &[&[0.0]], Allowances::STRICT)[0].1.is_exact());
 }
+
+/// Types of a byte and less are computed in f16 at least, where most of their denormal numbers are normal.
+#[test]
+fn denormals_of_small_types_are_flushed_where_those_of_f16_are() {
+    let hard = |ty: &str, x: f32| {
+        let text =
+            format!("HloModule m\nENTRY e {{ x = {ty}[1] parameter(0)\n ROOT y = {ty}[1] add(x, x) }}");
+        certified(&text, &[&[x]], with("flush-denormals"))[0].1.hard.at(0)
+    };
+    for (ty, x) in [("f4e2m1fn", 0.5), ("f6e3m2fn", 0.0625), ("f8e3m4", 0.015625), ("f8e4m3", 0.001953125)] {
+        assert_eq!(hard(ty, x), 0.0, "{ty}");
+    }
+    let exponent = |n: i32| power_of_two(n) as f32;
+    for (ty, x) in [("f8e5m2", exponent(-15)), ("f8e5m2fnuz", exponent(-16)), ("f16", exponent(-20))] {
+        assert!(hard(ty, x) >= f64::from(x), "{ty}");
+    }
+    assert_eq!(hard("f8e5m2", exponent(-14)), 0.0);
+}

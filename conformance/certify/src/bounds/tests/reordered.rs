@@ -441,3 +441,49 @@ fn an_altered_index_is_wrong_and_another_order_is_not() {
         assert_eq!((tally.wrong, tally.undecided), (0, 0));
     }
 }
+
+/// Of a fold that is not recognized a NaN is all that there can be where its computation hands on every NaN,
+/// and nothing is known where it may lose one.
+#[test]
+fn nans_that_no_order_loses_are_known() {
+    let text = |ty: &str, step: &str| {
+        format!(
+            "HloModule m\nf {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n {step} }}\nENTRY e {{ x = {ty}[2,3] parameter(0)\n i = {ty}[] constant({one})\n ROOT r = {ty}[2] reduce(x, i), dimensions={{1}}, to_apply=f }}",
+            one = if ty.starts_with('c') { "(1, 0)" } else { "1" }
+        )
+    };
+    let x = [1.0, f32::NAN, 2.0, 1.0, 2.0, 3.0];
+    let hard = |ty: &str, step: &str| free(&text(ty, step), &[&x])[0].1.clone();
+    for ty in ["f32", "c64"] {
+        let keeps = format!("c = {ty}[] multiply(b, a)\n ROOT d = {ty}[] subtract(c, b)");
+        assert_eq!(hard(ty, &keeps), [0.0, f64::INFINITY], "{ty}");
+        let of_one = format!("c = {ty}[] multiply(b, b)\n ROOT d = {ty}[] subtract(c, b)");
+        assert_eq!(hard(ty, &of_one), [f64::INFINITY; 2], "{ty}");
+    }
+    let loses =
+        "c = pred[] compare(a, b), direction=GT\n d = f32[] subtract(a, b)\n ROOT e = f32[] select(c, d, b)";
+    assert!(hard("f32", loses)[0].is_infinite());
+}
+
+/// Of one element the computation has two results, by which of its parameters the initial value is, and
+/// nothing between them.
+#[test]
+fn a_fold_of_one_element_is_one_of_two_values() {
+    use hlo_execution::verdict::{Class, judge};
+    let text = "HloModule m\nf { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] multiply(a, b)\n ROOT d = f32[] subtract(c, b) }\nENTRY e { x = f32[1] parameter(0)\n i = f32[] constant(3)\n ROOT r = f32[1] reduce(x, i), dimensions={}, to_apply=f }";
+    let reordered = Allowances { reorder_regions: true, ..Allowances::STRICT };
+    let (expected, bounds) = certified(text, &[&[7.0]], reordered).remove(0);
+    let class = |actual: f32| {
+        let actual = ArrayLiteral::new(expected.dims.clone(), hlo::Buffer::F32(vec![actual])).unwrap();
+        judge(&expected, &actual, &bounds, false).unwrap().class()
+    };
+    assert_eq!(class(14.0), Class::Same);
+    assert!(class(18.0) < Class::Wrong);
+    for other in [7.0, 15.0, f32::NAN, f32::INFINITY] {
+        assert_eq!(class(other), Class::Wrong, "{other}");
+    } // The initial value is NaN, which this minimum hands on, and it is there.
+    let least = "HloModule m\nf { v = f32[] parameter(0)\n w = f32[] parameter(1)\n c = pred[] compare(v, w), direction=LT\n n = pred[] compare(v, v), direction=NE\n o = pred[] or(c, n)\n ROOT s = f32[] select(o, v, w) }\nENTRY e { x = f32[1] parameter(0)\n i = f32[] constant(nan)\n ROOT r = f32[1] reduce(x, i), dimensions={}, to_apply=f }";
+    let (expected, bounds) = certified(least, &[&[7.0]], reordered).remove(0);
+    let actual = ArrayLiteral::new(expected.dims.clone(), hlo::Buffer::F32(vec![7.0])).unwrap();
+    assert_eq!(judge(&expected, &actual, &bounds, false).unwrap().class(), Class::Wrong);
+}
