@@ -260,7 +260,87 @@ ENTRY e {
         f32s(&[f32::NAN, f32::INFINITY]),
         f32s(&[3.0, f32::INFINITY]),
     );
+    // Step by step in their type the sums leave it; in a wider one the last is -192.
+    let down: Vec<f64> =
+        [16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10, 10, 9, 9, 8].map(|x| -f64::from(x)).into();
+    let steps = (
+        "HloModule m
+f { a = f8e4m3fnuz[] parameter(0) b = f8e4m3fnuz[] parameter(1) ROOT s = f8e4m3fnuz[] add(a, b) }
+ENTRY e {
+  x = f8e4m3fnuz[1,16] parameter(0)
+  i = f8e4m3fnuz[] constant(0)
+  y = f8e4m3fnuz[1] reduce(x, i), dimensions={1}, to_apply=f
+  ROOT r = f32[1] convert(y)
+}",
+        vec![shaped(&[1, 16], array(Buffer::F8E4M3FNUZ(down.into_iter().map(Number::from_f64).collect())))],
+        f32s(&[f32::NAN]),
+        f32s(&[-100.0]),
+    );
+    // a + 2b of 1 to 40 is twice their sum; in windows of 32, four times that.
+    let blocks = (
+        "HloModule m
+f { a = u32[] parameter(0) b = u32[] parameter(1) s = u32[] add(a, b) ROOT t = u32[] add(s, b) }
+ENTRY e {
+  x = u32[40] parameter(0)
+  i = u32[] constant(0)
+  y = u32[] reduce(x, i), dimensions={0}, to_apply=f
+  ROOT r = u32[1] reshape(y)
+}",
+        vec![array(Buffer::U32((1..=40).collect()))],
+        array(Buffer::U32(vec![3280])),
+        array(Buffer::U32(vec![3281])),
+    );
+    // The first product is denormal, and a zero beside an infinity.
+    let partial = (
+        "HloModule m
+f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT m = f32[] multiply(b, a) }
+ENTRY e {
+  x = f32[3] parameter(0)
+  i = f32[] constant(1)
+  ROOT r = f32[1] reduce-window(x, i), window={size=3}, to_apply=f
+}",
+        vec![f32s(&[1e-4, 1e-36, f32::INFINITY])],
+        f32s(&[f32::NAN]),
+        f32s(&[1.0]),
+    );
+    // In f16, with the reciprocal of 12, the variance is 2.5; it is 2.67.
+    let rows = [18.0, 20.0, 22.0].iter().flat_map(|&x| [x; 4]).map(Number::from_f64).collect();
+    let means = (
+        "HloModule m
+ENTRY e {
+  x = f8e4m3b11fnuz[12,1] parameter(0)
+  s = f8e4m3b11fnuz[1] constant({1.25})
+  o = f8e4m3b11fnuz[1] constant({-2.5})
+  t = (f8e4m3b11fnuz[12,1], f8e4m3b11fnuz[1], f8e4m3b11fnuz[1]) batch-norm-training(x, s, o), epsilon=0.001, feature_index=1
+  y = f8e4m3b11fnuz[12,1] get-tuple-element(t), index=0
+  z = f8e4m3b11fnuz[1,1] slice(y), slice={[11:12], [0:1]}
+  w = f32[1,1] convert(z)
+  ROOT r = f32[1] reshape(w)
+}",
+        vec![shaped(&[12, 1], array(Buffer::F8E4M3B11FNUZ(rows)))],
+        f32s(&[-0.9375]),
+        f32s(&[0.5]),
+    );
+    // The other triangle has zeros, which the type lacks.
+    let two = [1.0, 1.0, 1.0, 2.0].map(Number::from_f64).to_vec();
+    let triangle = (
+        "HloModule m
+ENTRY e {
+  x = f8e8m0fnu[2,2] parameter(0)
+  l = f8e8m0fnu[2,2] cholesky(x), lower=true
+  y = f8e8m0fnu[4] reshape(l)
+  ROOT r = f32[4] convert(y)
+}",
+        vec![shaped(&[2, 2], array(Buffer::F8E8M0FNU(two)))],
+        f32s(&[f32::NAN; 4]),
+        f32s(&[4.0, f32::NAN, 4.0, 4.0]),
+    );
     for (text, arguments, given, altered) in [
+        steps,
+        blocks,
+        partial,
+        means,
+        triangle,
         system,
         normalization,
         factorization,

@@ -9,7 +9,7 @@
 //!
 //! A compiler that has no kernel for an operation writes it out wherever it stands, and takes its other
 //! liberties in what comes of that: so operations with several steps are written out alone and all together,
-//! these also with excess precision.
+//! these also with excess precision and with reciprocals.
 //!
 //! **Invariants:** a run takes liberties that are granted and no others; nothing is called wrong for what one
 //! says; none is made before it is asked for.
@@ -24,6 +24,7 @@ use crate::differential::{Settings, Subject};
 use hlo_certify::bounds::{Bounds, Certified, certify_flushed, certify_within};
 use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, Limits, RunOptions};
 use hlo_engines::variants::expansions::Expansion;
+use hlo_engines::variants::flush::FlushFolds;
 use hlo_engines::variants::scales::Scales;
 use hlo_engines::variants::{self, Variant};
 
@@ -78,11 +79,37 @@ impl<'a> Others<'a> {
         let mut others = Others { subject, allowances, pending: VecDeque::new() };
         if allowances.flush_denormals {
             others.flushed(None, settings.run);
+            let mut module = subject.module.clone();
+            let applied = FlushFolds.run(&mut module, &mut { Fuel::UNLIMITED });
+            if applied > 0 && !hlo::verify::verify(&module).has_errors() {
+                others.pending.push_back(Run {
+                    module: Some(module.clone()),
+                    options: settings.run,
+                    flushed: false,
+                    allowances,
+                    most: MAX_ELEMENTS,
+                });
+                others.flushed(Some(module), settings.run);
+            }
         }
         for allowances in stricter(allowances) {
             let own =
                 Run { module: None, options: settings.run, flushed: false, allowances, most: MAX_ELEMENTS };
             others.pending.push_back(own);
+        }
+        // Sums literally, each step rounded in the type of the result.
+        if allowances.narrow_accumulator && settings.run.accumulate != Accumulate::Region {
+            let options = RunOptions { accumulate: Accumulate::Region, ..settings.run };
+            others.pending.push_back(Run {
+                module: None,
+                options,
+                flushed: false,
+                allowances,
+                most: MAX_ELEMENTS,
+            });
+            if allowances.flush_denormals {
+                others.flushed(None, options);
+            }
         }
         // Functions that are off by units in the last place are within bounds, and flushing has a run of its
         // own.
@@ -115,30 +142,30 @@ impl<'a> Others<'a> {
             if steps.len() > 1 {
                 others.rewritten(steps, &[], region, settings);
             }
-            if let Some(excess) = by_name("excess") {
-                others.rewritten(steps, &[excess], region, settings);
-            }
+            // Means divide by what repeats numbers.
+            let [excess, reciprocals] = ["excess", "reciprocals"].map(by_name);
+            others.rewritten(steps, &[excess], region, settings);
+            others.rewritten(steps, &[reciprocals], region, settings);
+            others.rewritten(steps, &[reciprocals, excess], region, settings);
         }
         others
     }
 
-    /// Asks for runs of the program after some rewritings, flushed and not, if at least one of them applies,
-    /// and others besides.
+    /// Asks for runs of the program after some rewritings and others besides, flushed and not, if at least
+    /// one of the former applies and all of the latter do: `None` is one that is not granted.
     fn rewritten(
         &mut self,
         passes: &[&dyn Pass],
-        besides: &[&dyn Pass],
+        besides: &[Option<&dyn Pass>],
         accumulate: Option<Accumulate>,
         settings: &Settings,
     ) {
         let mut module = self.subject.module.clone();
-        let mut run = |passes: &[&dyn Pass]| -> u64 {
-            passes.iter().map(|pass| pass.run(&mut module, &mut { Fuel::UNLIMITED })).sum()
-        };
-        if run(passes) == 0 {
+        let mut run = |pass: &dyn Pass| pass.run(&mut module, &mut { Fuel::UNLIMITED });
+        let applied: u64 = passes.iter().map(|&pass| run(pass)).sum();
+        if applied == 0 || !besides.iter().all(|pass| pass.is_some_and(|pass| run(pass) > 0)) {
             return;
         }
-        run(besides);
         if hlo::verify::verify(&module).has_errors() {
             return;
         }

@@ -275,7 +275,7 @@ fn factored(e: &mut Edit<'_>) -> Option<InstrId> {
     let (ty, dims) = (array.element_type, array.dims.to_vec());
     let rank = dims.len();
     let &[.., n, _] = dims.as_slice() else { return None };
-    if !ty.is_float() || ty == ElementType::F8E8M0FNU || n > MAX_ROWS || dims.contains(&0) {
+    if !ty.is_float() || n > MAX_ROWS || dims.contains(&0) {
         return None;
     }
     let lower = e.at().attrs.bool(AttrKey::Lower);
@@ -283,7 +283,9 @@ fn factored(e: &mut Edit<'_>) -> Option<InstrId> {
     let mut transposed: Vec<i64> = (0..rank as i64).collect();
     transposed.swap(rank - 2, rank - 1);
     let a = if lower { x } else { e.transpose(x, &transposed)? };
-    let zero = zero(e, ty)?;
+    // Of f8e8m0fnu a NaN, as is all that is computed from it.
+    let zero = e.scalar_bits(ElementType::S32, 0);
+    let zero = e.convert(zero, ty)?;
     let zeros = e.fill_dims(zero, &dims)?;
     let index = |e: &mut Edit<'_>, dimension: i64| {
         let attrs = Attrs::new().with(AttrKey::IotaDimension, AttrValue::Int(dimension));

@@ -36,6 +36,37 @@ impl Pass for Flush {
     }
 }
 
+/// The same within computations that fold: results of additions, products and quotients, which a denormal
+/// partial result makes another number or a NaN. What compares and chooses stays.
+#[derive(Clone, Copy, Debug)]
+pub struct FlushFolds;
+
+impl Pass for FlushFolds {
+    fn name(&self) -> &str {
+        "flush-folds"
+    }
+
+    fn doc(&self) -> &str {
+        "takes denormal partial results of folds as zeros"
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        let folds = folds(module);
+        let within = |e: &mut Edit<'_>| {
+            let computes =
+                matches!(e.at().opcode, Opcode::Add | Opcode::Subtract | Opcode::Multiply | Opcode::Divide);
+            let own = e.at().shape.element_type().and_then(least_normal);
+            if !computes || own.is_none() || !folds.contains(&e.at().parent()) {
+                return None;
+            }
+            let operands = e.at().operands().to_vec();
+            let result = e.again(&operands)?;
+            flushed(e, result)
+        };
+        each(module, fuel, within)
+    }
+}
+
 /// The bits of the smallest normal number.
 fn least_normal(ty: ElementType) -> Option<u128> {
     match ty {

@@ -13,14 +13,18 @@
 //! | `tree` | sums by halves ([`sums`]) | narrow accumulator |
 //! | `pairwise-f32-accumulate` | sums of types narrower than f32 by halves in f32, others as they are ([`sums`]) | narrow accumulator |
 //! | `region` | sums literally | narrow accumulator |
+//! | `region-by-columns` | sums literally, over several dimensions the first fastest ([`sums`]) | narrow accumulator |
+//! | `region-windows` | sums literally in windows of 32, whose sums are added ([`sums`]) | narrow accumulator |
 //! | `fma` | a product that is added to something is not rounded ([`fma`]) | contraction |
 //! | `excess` | chains of `f16` and `bf16` arithmetic in f32 ([`excess`]) | excess precision |
+//! | `reciprocals` | quotients by what repeats numbers as products with its reciprocal ([`reciprocals`]) | reciprocals |
 //! | `flush` | denormals are zeros in arithmetic ([`flush`]) | denormals flushed |
 //! | `scales-in-f32` | arithmetic of `f8e8m0fnu` in f32 ([`scales`]) | denormals flushed |
 //! | `regions-reversed` | folds that are no sums from the last element to the first ([`regions`]) | reordered regions |
 //! | `regions-halved` | folds that choose among elements by halves ([`regions`]) | reordered regions |
 //! | `regions-swapped` | folds that are no sums by their regions with the operands exchanged ([`regions`]) | reordered regions |
 //! | `regions-by-columns` | folds that are no sums over several dimensions, the first fastest ([`regions`]) | reordered regions |
+//! | `regions-windows` | folds that are no sums in windows of 32, each from the initial value, and a fold of these ([`regions`]) | reordered regions |
 //! | `normalization-steps` | batch normalizations step by step in the operands' type ([`expansions`]) | affine normalization, narrow accumulator |
 //! | `steps-widened` | batch normalizations and Cholesky factorizations of narrow floats in f16 or f32 ([`expansions`]) | affine normalization, narrow accumulator |
 //! | `cholesky-steps` | Cholesky factorizations step by step in their type ([`expansions`]) | narrow accumulator |
@@ -30,7 +34,7 @@
 //! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
 //!
-//! The first five, and those of steps that add, run with `--accumulate region`, where the order of a sum
+//! The first seven, and those of steps that add, run with `--accumulate region`, where the order of a sum
 //! shows. There a sum of a type narrower than f32 rounds each step in that type, and an operand of a product
 //! is first rounded to the result's type. The others widen such sums to f32 first ([`sums::widen`]) where
 //! they can: not in a program with run-time sizes, nor in sums of other forms; hence they take the liberty
@@ -42,6 +46,7 @@ pub mod expansions;
 pub mod flush;
 pub mod fma;
 mod inversion;
+mod reciprocals;
 pub mod regions;
 pub mod scales;
 pub mod sums;
@@ -79,8 +84,11 @@ pub fn all() -> Vec<Variant> {
         summed(sums::How::Tree),
         summed(sums::How::NarrowTree),
         summed(sums::How::Literal),
+        summed(sums::How::LiteralByColumns),
+        summed(sums::How::LiteralWindows),
         other(Box::new(fma::Fma), Allowances { contraction: true, ..strict }),
         other(Box::new(excess::Excess), Allowances { excess_precision: true, ..strict }),
+        other(Box::new(reciprocals::Reciprocals), Allowances { reciprocals: true, ..strict }),
         other(Box::new(flush::Flush), Allowances { flush_denormals: true, ..strict }),
         other(Box::new(scales::Scales), Allowances { flush_denormals: true, ..strict }),
         other(
@@ -97,6 +105,10 @@ pub fn all() -> Vec<Variant> {
         ),
         other(
             Box::new(regions::Regions(regions::How::ByColumns)),
+            Allowances { reorder_regions: true, ..strict },
+        ),
+        other(
+            Box::new(regions::Regions(regions::How::Windows)),
             Allowances { reorder_regions: true, ..strict },
         ),
         Variant {

@@ -1,7 +1,7 @@
 //! Folds by other regions than sums, in other orders: of `reduce`, `reduce-window` and `scatter`, of any
 //! number of operands.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Window, WindowDim};
 use hlo::builder::ComputationBuilder;
 use hlo::{InstrId, Module, Opcode, Shape};
 use hlo_opt::passes::edit::{Edit, each};
@@ -22,7 +22,15 @@ pub enum How {
     /// Column-major: of several folded dimensions (or those of a window) the first fastest, where the
     /// reference has the last.
     ByColumns,
+    /// Windows of [`WINDOW_SIZE`] positions along each folded dimension, each from the initial value, and a
+    /// fold of what these give: what XLA:CPU makes of longer folds. StableHLO's `reduce` may take the initial
+    /// value any number of times; where bounds know what a region computes, they have it once, and this
+    /// leaves the fold alone.
+    Windows,
 }
+
+/// Positions of a window along a dimension: of XLA:CPU's `TreeReductionRewriter`.
+const WINDOW_SIZE: i64 = 32;
 
 /// Folds by other regions than sums in another order.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +43,7 @@ impl Pass for Regions {
             How::Halved => "regions-halved",
             How::Swapped => "regions-swapped",
             How::ByColumns => "regions-by-columns",
+            How::Windows => "regions-windows",
         }
     }
 
@@ -44,6 +53,7 @@ impl Pass for Regions {
             How::Halved => "folds that choose among elements by halves",
             How::Swapped => "folds that are no sums by their regions with the operands exchanged",
             How::ByColumns => "folds that are no sums over several dimensions, the first fastest",
+            How::Windows => "folds by other computations in windows of 32, and a fold of the windows",
         }
     }
 
@@ -52,7 +62,8 @@ impl Pass for Regions {
             How::Reversed => each(module, fuel, reversed),
             How::Halved => each(module, fuel, halved),
             How::Swapped => each(module, fuel, swapped),
-            How::ByColumns => each(module, fuel, by_columns),
+            How::ByColumns => each(module, fuel, |e| by_columns(e, operands(e)?)),
+            How::Windows => each(module, fuel, in_windows),
         }
     }
 }
@@ -151,12 +162,11 @@ fn swapped(e: &mut Edit<'_>) -> Option<InstrId> {
 }
 
 /// A fold of the operands with their dimensions in the reverse order, and the result's put back.
-fn by_columns(e: &mut Edit<'_>) -> Option<InstrId> {
+pub(super) fn by_columns(e: &mut Edit<'_>, mut operands: Vec<InstrId>) -> Option<InstrId> {
     let opcode = e.at().opcode;
     if !matches!(opcode, Opcode::Reduce | Opcode::ReduceWindow) {
         return None;
     }
-    let mut operands = operands(e)?;
     let mut attrs = e.at().attrs.clone();
     let sizes = e.array(*operands.first()?)?.dims.to_vec();
     let rank = sizes.len() as i64;
@@ -205,6 +215,64 @@ fn by_columns(e: &mut Edit<'_>) -> Option<InstrId> {
             e.transpose(folded, &back)
         }
     }
+}
+
+/// A fold that nothing is known of, or that chooses, in windows from the initial values.
+fn in_windows(e: &mut Edit<'_>) -> Option<InstrId> {
+    let operands = operands(e)?;
+    let region = e.at().attrs.computation(AttrKey::ToApply)?;
+    if !bounds::chooses(e.module, region) && bounds::recognizes(e.module, region) {
+        return None;
+    }
+    let (values, initial) = operands.split_at(operands.len() / 2);
+    windows(e, values, initial, initial)
+}
+
+/// A `reduce` over a dimension of more than [`WINDOW_SIZE`] elements: a `reduce-window` from `first` whose
+/// windows do not overlap, padded alike on both sides, and the `reduce` of its results from `initial`.
+pub(super) fn windows(
+    e: &mut Edit<'_>,
+    values: &[InstrId],
+    first: &[InstrId],
+    initial: &[InstrId],
+) -> Option<InstrId> {
+    if e.at().opcode != Opcode::Reduce {
+        return None;
+    }
+    let attrs = e.at().attrs.clone();
+    let folded = attrs.ints(AttrKey::Dimensions)?;
+    let sizes = e.array(*values.first()?)?.dims.to_vec();
+    let mut window = Window::default();
+    let mut counts = Vec::new();
+    for (d, &n) in sizes.iter().enumerate() {
+        let size = if folded.contains(&(d as i64)) { n.clamp(1, WINDOW_SIZE) } else { 1 };
+        let count = n.div_euclid(size) + i64::from(n % size > 0);
+        let padding = count * size - n;
+        let pad_low = padding / 2;
+        let dim =
+            WindowDim { size, stride: size, pad_low, pad_high: padding - pad_low, ..Default::default() };
+        window.dims.push(dim);
+        counts.push(count);
+    }
+    if window.dims.iter().zip(&sizes).all(|(w, &n)| w.size == 1 || w.size == n) {
+        return None;
+    }
+    let shapes = values.iter().map(|&x| Some(Shape::array(e.array(x)?.element_type, &counts)));
+    let shapes: Vec<Shape> = shapes.collect::<Option<_>>()?;
+    let mut over = Attrs::default();
+    over.set(AttrKey::Window, AttrValue::Window(Box::new(window)));
+    over.set(AttrKey::ToApply, AttrValue::Computation(attrs.computation(AttrKey::ToApply)?));
+    let operands = [values, first].concat();
+    let mut rest = match &shapes[..] {
+        [shape] => vec![e.shaped(Opcode::ReduceWindow, shape.clone(), &operands, over)?],
+        _ => {
+            let several = e.shaped(Opcode::ReduceWindow, Shape::tuple(shapes), &operands, over)?;
+            (0..values.len() as i64).map(|k| e.get(several, k)).collect::<Option<_>>()?
+        }
+    };
+    rest.extend(initial);
+    let shape = e.at().shape.clone();
+    e.shaped(Opcode::Reduce, shape, &rest, attrs)
 }
 
 /// Both halves of the longest dimension begin with the initial values: those are among what is chosen,

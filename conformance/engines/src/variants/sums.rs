@@ -6,6 +6,8 @@ use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape, TypeClass}
 use hlo_opt::passes::edit::{Edit, each};
 use hlo_opt::passes::{Fuel, Pass};
 
+use super::regions;
+
 /// The order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
@@ -19,6 +21,10 @@ pub enum How {
     NarrowTree,
     /// As written; only operands of products are not rounded to the result's type first.
     Literal,
+    /// As [`How::Literal`], reductions in the order of [`regions::How::ByColumns`].
+    LiteralByColumns,
+    /// As [`How::Literal`], reductions in that of [`regions::How::Windows`].
+    LiteralWindows,
 }
 
 /// Sums in another order.
@@ -33,6 +39,8 @@ impl Pass for Sums {
             How::Tree => "tree",
             How::NarrowTree => "pairwise-f32-accumulate",
             How::Literal => "region",
+            How::LiteralByColumns => "region-by-columns",
+            How::LiteralWindows => "region-windows",
         }
     }
 
@@ -43,18 +51,28 @@ impl Pass for Sums {
             How::Tree => "sums by halves",
             How::NarrowTree => "sums of types narrower than f32 by halves in f32",
             How::Literal => "sums literally, each step rounded in the type of the result",
+            How::LiteralByColumns => "sums literally over several dimensions, the first fastest",
+            How::LiteralWindows => "sums literally in windows of 32, and a sum of the windows",
         }
     }
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
         let before = module.instruction_capacity();
-        let mut applied = if self.0 == How::Literal {
-            each(module, fuel, widen_product)
-        } else {
-            each(module, fuel, |e| widen_product(e).or_else(|| widen(e)))
+        let mut applied = match self.0 {
+            How::Literal | How::LiteralByColumns | How::LiteralWindows => each(module, fuel, widen_product),
+            How::Reversed | How::Blocked | How::Tree | How::NarrowTree => {
+                each(module, fuel, |e| widen_product(e).or_else(|| widen(e)))
+            }
         };
         applied += match self.0 {
             How::Literal => 0,
+            How::LiteralByColumns => each(module, fuel, |e| regions::by_columns(e, reduced(e)?)),
+            How::LiteralWindows => each(module, fuel, |e| {
+                let operands = reduced(e)?;
+                let ty = e.array(e.id())?.element_type;
+                let first = nothing(e, ty);
+                regions::windows(e, &operands[..1], &[first], &operands[1..])
+            }),
             How::Reversed => each(module, fuel, reversed),
             How::Blocked => each(module, fuel, |e| split(e, How::Blocked)),
             How::Tree => each(module, fuel, |e| split(e, How::Tree)),
@@ -96,6 +114,13 @@ fn reduction(e: &Edit<'_>) -> Option<ElementType> {
     let [x, init] = e.operands()?;
     let all = [&e.at().shape, &e.instr(x).shape, &e.instr(init).shape];
     (all.iter().all(|s| s.element_type() == Some(ty))).then_some(ty)
+}
+
+/// The operands of a sum by `reduce` or `reduce-window`, of static shapes.
+fn reduced(e: &Edit<'_>) -> Option<Vec<InstrId>> {
+    reduction(e)?;
+    plain(e)?;
+    Some(e.at().operands().to_vec())
 }
 
 /// A sum of a type narrower than f32, in f32 and rounded at the end.
@@ -281,7 +306,12 @@ fn pieces(n: i64, how: How) -> Vec<(i64, i64)> {
     let block = match how {
         How::Blocked if n <= 8 => 2,
         How::Blocked => ((n + 15) / 16).max(4),
-        How::Reversed | How::Tree | How::NarrowTree | How::Literal => ((n + 15) / 16).max(1),
+        How::Reversed
+        | How::Tree
+        | How::NarrowTree
+        | How::Literal
+        | How::LiteralByColumns
+        | How::LiteralWindows => ((n + 15) / 16).max(1),
     };
     let mut at = 0;
     std::iter::from_fn(|| {
@@ -391,9 +421,16 @@ pub(super) fn longest(dims: &[i64], sizes: &[i64]) -> Option<(usize, i64)> {
     sized.max_by_key(|&(d, n)| (n, std::cmp::Reverse(d))).filter(|&(_, n)| n > 1)
 }
 
-/// The identity of addition: -0.
+/// The identity of addition: -0; of types without it, in which its bits are a NaN, 0.
 fn nothing(e: &mut Edit<'_>, ty: ElementType) -> InstrId {
-    let sign = 1u128 << (ty.real_part().bits() - 1);
+    let one_zero = matches!(
+        ty,
+        ElementType::F8E4M3FNUZ
+            | ElementType::F8E5M2FNUZ
+            | ElementType::F8E4M3B11FNUZ
+            | ElementType::F8E8M0FNU
+    );
+    let sign = if one_zero { 0 } else { 1u128 << (ty.real_part().bits() - 1) };
     let bits = if ty.is_complex() { sign | sign << ty.real_part().bits() } else { sign };
     e.scalar_bits(ty, bits)
 }

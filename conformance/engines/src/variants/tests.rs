@@ -111,14 +111,21 @@ fn integers(shape: &hlo::ArrayShape) -> hlo::ArrayLiteral {
 }
 
 /// `module` on f32 inputs.
+/// The results, all of f32, of a program of a parameter of one element for each input.
 fn run(text: &str, engine_name: &str, inputs: &[f32]) -> Vec<f32> {
+    let each: Vec<&[f32]> = inputs.chunks(1).collect();
+    run_on(text, engine_name, &each)
+}
+
+/// The same of parameters of one dimension.
+fn run_on(text: &str, engine_name: &str, inputs: &[&[f32]]) -> Vec<f32> {
     let (module, found) = parse_text(text);
     let module = module.unwrap_or_else(|| panic!("{found:?}"));
     let arrays = inputs
         .iter()
-        .map(|&x| hlo::ArrayLiteral {
-            dims: [1i64].as_slice().into(),
-            buffer: hlo::Buffer::F32(vec![x]).into(),
+        .map(|x| hlo::ArrayLiteral {
+            dims: [x.len() as i64].as_slice().into(),
+            buffer: hlo::Buffer::F32(x.to_vec()).into(),
         })
         .collect();
     let inputs = Inputs::new(&module, &[arrays]).unwrap();
@@ -266,6 +273,93 @@ ENTRY e {{
     let windows = text("reduce-window(x, zero), window={size=2x2}", "f32[1,2]");
     let expected = [fold(&[2.0, 7.0, 3.0, 11.0]), fold(&[3.0, 11.0, 5.0, 13.0])];
     assert_eq!(run(&windows, by_columns, &inputs), expected);
+}
+
+/// Folds of more than 32 elements in windows: those that nothing is known of begin each with the initial value;
+/// sums, of which it is known that they have it once, do not.
+#[test]
+fn long_folds_go_by_windows() {
+    let text = |ty: &str, steps: &str| {
+        format!(
+            "HloModule m
+fold {{
+  acc = {ty}[] parameter(0)
+  x = {ty}[] parameter(1)
+  {steps}
+}}
+ENTRY e {{
+  x = f32[70] parameter(0)
+  y = {ty}[70] convert(x)
+  one = {ty}[] constant(1)
+  r = {ty}[] reduce(y, one), dimensions={{0}}, to_apply=fold
+  ROOT z = f32[] convert(r)
+}}
+"
+        )
+    };
+    let inputs: Vec<f32> = (0..70).map(|i| (i % 7) as f32 - 3.0).collect();
+    // Three windows, with a position of padding on either side of 13.
+    let (low, size) = (13, 32);
+    let windows = [&inputs[..size - low], &inputs[size - low..2 * size - low], &inputs[2 * size - low..]];
+    let fold = |first: f32, of: &[f32]| of.iter().fold(first, |acc, x| acc + x + x);
+    let twice = text("f32", "y = f32[] add(acc, x)\n  ROOT z = f32[] add(y, x)");
+    assert_eq!(run_on(&twice, "interpreter", &[&inputs]), [fold(1.0, &inputs)]);
+    let of_each = windows.map(|w| fold(1.0, w));
+    assert_eq!(run_on(&twice, "interpreter:regions-windows", &[&inputs]), [fold(1.0, &of_each)]);
+    // Of four bits: steps of a half are lost from 8 on.
+    let sum = text("f8e4m3fnuz", "ROOT y = f8e4m3fnuz[] add(acc, x)");
+    let rounded = |x: f32| {
+        let step = 2f32.powi(x.log2().floor() as i32 - 3);
+        (x / step).round_ties_even() * step
+    };
+    let stepped = |first: f32, of: &[f32]| of.iter().fold(first, |acc, x| rounded(acc + x));
+    let inputs = [0.5; 70];
+    let windows = [&inputs[..19], &inputs[..32], &inputs[..19]];
+    assert_eq!(run_on(&sum, "interpreter:region", &[&inputs]), [stepped(1.0, &inputs)]);
+    let of_each = windows.map(|w| stepped(0.0, w));
+    assert_eq!(run_on(&sum, "interpreter:region-windows", &[&inputs]), [stepped(1.0, &of_each)]);
+    assert_ne!(stepped(1.0, &of_each), stepped(1.0, &inputs));
+}
+
+/// Sums over several dimensions, each step rounded: row by row, and column by column.
+#[test]
+fn narrow_sums_by_columns_take_the_first_dimension_fastest() {
+    let text = "HloModule m
+add {
+  acc = f8e4m3fnuz[] parameter(0)
+  x = f8e4m3fnuz[] parameter(1)
+  ROOT y = f8e4m3fnuz[] add(acc, x)
+}
+ENTRY e {
+  x = f32[4] parameter(0)
+  n = f8e4m3fnuz[4] convert(x)
+  m = f8e4m3fnuz[2,2] reshape(n)
+  zero = f8e4m3fnuz[] constant(0)
+  r = f8e4m3fnuz[] reduce(m, zero), dimensions={0,1}, to_apply=add
+  ROOT z = f32[] convert(r)
+}
+";
+    // 16 + 1 is 16.
+    let inputs = [16.0, -16.0, 1.0, 1.0];
+    assert_eq!(run_on(text, "interpreter:region", &[&inputs]), [2.0]);
+    assert_eq!(run_on(text, "interpreter:region-by-columns", &[&inputs]), [1.0]);
+}
+
+/// The reciprocal of 41 is rounded, and 41 times it is less than 1.
+#[test]
+fn quotients_by_what_repeats_numbers_are_products_with_reciprocals() {
+    let text = "HloModule m
+ENTRY e {
+  x = f32[2] parameter(0)
+  c = f32[] constant(41)
+  d = f32[2] broadcast(c), dimensions={}
+  ROOT q = f32[2] divide(x, d)
+}
+";
+    assert_eq!(run_on(text, "interpreter", &[&[41.0, 82.0]]), [1.0, 2.0]);
+    let below = 41.0 * (1.0f32 / 41.0);
+    assert!(below < 1.0);
+    assert_eq!(run_on(text, "interpreter:reciprocals", &[&[41.0, 82.0]]), [below, 82.0 * (1.0f32 / 41.0)]);
 }
 
 /// `(1 + inf i) (1 + 0i)`: the definition has `1 - inf * 0`, scaling has 1. What is finite by the definition

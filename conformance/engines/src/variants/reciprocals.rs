@@ -1,0 +1,53 @@
+//! Quotients by what repeats numbers, or by constants, as products with the reciprocals: `x / broadcast(c)`
+//! as `x * broadcast(1 / c)`.
+
+use hlo::attrs::AttrKey;
+use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo_opt::passes::edit::{Edit, each_outside_folds};
+use hlo_opt::passes::{Fuel, Pass};
+
+/// The pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reciprocals;
+
+impl Pass for Reciprocals {
+    fn name(&self) -> &str {
+        "reciprocals"
+    }
+
+    fn doc(&self) -> &str {
+        "products with reciprocals for quotients by what repeats numbers"
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        each_outside_folds(module, fuel, multiplied)
+    }
+}
+
+fn multiplied(e: &mut Edit<'_>) -> Option<InstrId> {
+    let [x, divisor] = e.operands()?;
+    let (array, of) = (e.array(e.id())?.clone(), e.instr(divisor));
+    let ty = array.element_type;
+    let same = [x, divisor].iter().all(|&o| e.array(o).is_some_and(|a| a.element_type == ty));
+    // Of a type of powers of two the reciprocals are exact.
+    let real = ty.is_float() && ty != ElementType::F8E8M0FNU;
+    if e.at().opcode != Opcode::Divide || of.opcode != Opcode::Broadcast || !real || !same {
+        return None;
+    }
+    let mapping = of.attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
+    let few = *of.operands().first()?;
+    let source = match e.instr(few).opcode {
+        Opcode::Convert => *e.instr(few).operands().first()?,
+        _ => few,
+    };
+    let is_constant = e.instr(source).opcode == Opcode::Constant;
+    if !is_constant && e.array(few)?.checked_elements()? >= array.checked_elements()? {
+        return None;
+    }
+    let one = e.scalar_bits(ElementType::S32, 1);
+    let one = e.convert(one, ty)?;
+    let ones = e.fill(one, few)?;
+    let inverse = e.binary(Opcode::Divide, ones, few)?;
+    let inverses = e.broadcast(inverse, &array.dims, &mapping)?;
+    e.binary(Opcode::Multiply, x, inverses)
+}
