@@ -6,6 +6,9 @@
 //! afresh; what computes it is judged by the further result. If every result of that program is explained,
 //! what the whole program left open is rounding that later instructions amplify.
 //!
+//! An engine may execute an instruction of constants alone where it cannot be compiled (XLA:CPU has no code for
+//! some complex functions, and folds them): if it fails on the parameters, the values are given as constants.
+//!
 //! A value is cut where the instruction that reads it has no useful bound although its operands have: found
 //! by running the reference with bounds again and again, with the values that are cut already counting as
 //! exact, until no bound blows up.
@@ -17,8 +20,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hlo::{InstrId, Module, Opcode, Shape};
+use hlo::{ArrayLiteral, InstrId, Literal, Module, Opcode, Shape};
 use hlo_interp::Value;
+use hlo_opt::passes::edit::has_run_time_sizes;
 use hlo_opt::passes::{self, Fuel};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -39,6 +43,8 @@ const MAX_CUTS: usize = 512;
 /// The maximum number of elements of all values of a program that is cut at each of them: they are inputs and
 /// results of an engine's run.
 const MAX_KEPT_ELEMENTS: u64 = 1 << 24;
+/// The maximum number of elements of all values that become constants of a program.
+const MAX_CONSTANT_ELEMENTS: usize = 1 << 12;
 /// A bound above this share of the largest element is of no use.
 const USELESS_SHARE: f64 = 1.0 / 64.0;
 
@@ -65,8 +71,11 @@ pub(crate) fn judge_pieces(
     let inlined = inlined(subject.module)?;
     let source = Subject { module: &inlined, ..subject.clone() };
     let cuts = cuts(&source, allowances, settings)?;
-    let (candidate, ids) = cut(&source, &cuts, settings)?;
-    let (results, difference) = judge_cut(expected, engine, &candidate, ids.len(), subject, settings)?;
+    let (ids, results, difference) = Given::ALL.into_iter().find_map(|given| {
+        let (candidate, ids) = cut(&source, &cuts, given, settings)?;
+        let (results, difference) = judge_cut(expected, engine, &candidate, ids.len(), subject, settings)?;
+        Some((ids, results, difference))
+    })?;
     let worst = difference.arrays.iter().map(|(_, v)| v.class()).max();
     let blamed = difference.arrays.iter().find(|(_, v)| Some(v.class()) == worst).and_then(|(name, _)| {
         let number = result_number(name)?;
@@ -99,7 +108,10 @@ fn judge_cut(
         return None;
     }
     let alone = Settings { replay: false, ..*settings };
-    let difference = differ_from(&after, engine, &pieces, &alone);
+    let mut difference = differ_from(&after, engine, &pieces, &alone);
+    if difference.kind == Kind::Undecided && has_run_time_sizes(pieces.module) {
+        judge_static(&mut difference, engine, candidate, subject, &alone);
+    }
     match difference.kind {
         Kind::Same | Kind::Explained | Kind::Undecided | Kind::Wrong => {}
         Kind::Unsupported
@@ -110,6 +122,52 @@ fn judge_cut(
         | Kind::NoReference => return None,
     }
     Some((results, difference))
+}
+
+/// Judges what is undecided in a program with run-time sizes once more, without what it does not depend on:
+/// other runs of the reference are known of programs without such sizes alone. `None`: it has them itself, or
+/// cannot be run.
+fn judge_static(
+    difference: &mut Difference,
+    engine: &dyn Engine,
+    candidate: &Candidate,
+    subject: &Subject<'_>,
+    settings: &Settings,
+) -> Option<()> {
+    let open: Vec<usize> = (0..difference.arrays.len())
+        .filter(|&k| difference.arrays[k].1.class() == Class::Undecided)
+        .collect();
+    let mut candidate = candidate.clone();
+    let module = &mut candidate.module;
+    let results = module.instr(module.root(module.entry())).operands().to_vec();
+    let one_array = |&o: &InstrId| matches!(module.instr(o).shape, Shape::Array(_));
+    if settings.run.devices.count() != 1 || !results.iter().all(one_array) {
+        return None;
+    }
+    let kept = open.iter().map(|&k| results.get(result_number(&difference.arrays[k].0)?).copied());
+    give(module, &kept.collect::<Option<Vec<_>>>()?);
+    let made = finished(&candidate, Tidy::Parameters);
+    if has_run_time_sizes(&made.module) || hlo::verify::verify(&made.module).has_errors() {
+        return None;
+    }
+    let parts = Subject { module: &made.module, inputs: &made.inputs, ..subject.clone() };
+    let after = interpret(parts.module, parts.inputs().ok()?, &settings.run, None);
+    let found = differ_from(&after, engine, &parts, settings);
+    if found.arrays.len() != open.len() {
+        return None;
+    }
+    for (k, (_, verdict)) in open.into_iter().zip(found.arrays) {
+        difference.arrays[k].1 = verdict;
+    }
+    difference.tally = Default::default();
+    difference.arrays.iter().for_each(|(_, verdict)| difference.tally.add(&verdict.tally));
+    difference.kind = match difference.arrays.iter().map(|(_, verdict)| verdict.class()).max()? {
+        Class::Same => Kind::Same,
+        Class::Explained => Kind::Explained,
+        Class::Undecided => Kind::Undecided,
+        Class::Wrong => Kind::Wrong,
+    };
+    Some(())
 }
 
 /// What becomes of the results of a program that is cut at every value: for each result the worst class of
@@ -151,33 +209,35 @@ pub(crate) fn judge_every_value(
         all[..half].to_vec(),
         all[half..].to_vec(),
     ];
-    attempts.into_iter().find_map(|cuts| {
-        let cuts: BTreeSet<InstrId> = cuts.into_iter().collect();
-        if cuts.is_empty() || cuts.len() > MAX_CUTS {
-            return None;
-        }
-        let (candidate, ids) = cut(&source, &cuts, settings)?;
-        let (_, difference) = judge_cut(expected, engine, &candidate, ids.len(), subject, settings)?;
-        // By the instruction that computes it the worst class of an array.
-        let mut worst: FxHashMap<InstrId, Class> = FxHashMap::default();
-        for (name, verdict) in &difference.arrays {
-            let number = result_number(name)?;
-            let id = match number.checked_sub(results) {
-                Some(k) => *ids.get(k)?,
-                None => *outputs.get(number)?,
-            };
-            let of = worst.entry(computes(&inlined, id)).or_insert(Class::Same);
-            *of = (*of).max(verdict.class());
-        }
-        let mut classes: FxHashMap<InstrId, Class> = FxHashMap::default();
-        for id in inlined.instructions(entry) {
-            let own = worst.get(&id).copied().unwrap_or(Class::Same);
-            let before = inlined.instr(id).operands().iter().filter_map(|o| classes.get(o).copied());
-            let class = before.max().map_or(own, |before| before.max(own));
-            classes.insert(id, class);
-        }
-        Some(outputs.iter().map(|o| classes.get(o).copied().unwrap_or(Class::Undecided)).collect())
-    })
+    Given::ALL.iter().flat_map(|&given| attempts.iter().map(move |cuts| (given, cuts))).find_map(
+        |(given, cuts)| {
+            let cuts: BTreeSet<InstrId> = cuts.iter().copied().collect();
+            if cuts.is_empty() || cuts.len() > MAX_CUTS {
+                return None;
+            }
+            let (candidate, ids) = cut(&source, &cuts, given, settings)?;
+            let (_, difference) = judge_cut(expected, engine, &candidate, ids.len(), subject, settings)?;
+            // By the instruction that computes it the worst class of an array.
+            let mut worst: FxHashMap<InstrId, Class> = FxHashMap::default();
+            for (name, verdict) in &difference.arrays {
+                let number = result_number(name)?;
+                let id = match number.checked_sub(results) {
+                    Some(k) => *ids.get(k)?,
+                    None => *outputs.get(number)?,
+                };
+                let of = worst.entry(computes(&inlined, id)).or_insert(Class::Same);
+                *of = (*of).max(verdict.class());
+            }
+            let mut classes: FxHashMap<InstrId, Class> = FxHashMap::default();
+            for id in inlined.instructions(entry) {
+                let own = worst.get(&id).copied().unwrap_or(Class::Same);
+                let before = inlined.instr(id).operands().iter().filter_map(|o| classes.get(o).copied());
+                let class = before.max().map_or(own, |before| before.max(own));
+                classes.insert(id, class);
+            }
+            Some(outputs.iter().map(|o| classes.get(o).copied().unwrap_or(Class::Undecided)).collect())
+        },
+    )
 }
 
 /// The instruction of whose tuple a value is a part, or that of the value.
@@ -322,10 +382,23 @@ fn is_useless(bounds: &hlo_certify::bounds::Bounds, t: &hlo_interp::Tensor) -> b
     (0..t.len()).any(|i| bounds.hard.at(i) > USELESS_SHARE * largest)
 }
 
+/// What stands for a value at which a program is cut.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Parameters,
+    /// On one device, of at most [`MAX_CONSTANT_ELEMENTS`].
+    Constants,
+}
+
+impl Given {
+    const ALL: [Given; 2] = [Given::Parameters, Given::Constants];
+}
+
 /// The program cut at these values, and the values in the order of its further results.
 fn cut(
     subject: &Subject<'_>,
     cuts: &BTreeSet<InstrId>,
+    given: Given,
     settings: &Settings,
 ) -> Option<(Candidate, Vec<InstrId>)> {
     let module = subject.module;
@@ -339,14 +412,25 @@ fn cut(
     let mut candidate = Candidate { module: module.clone(), inputs: subject.inputs.to_vec() };
     let entry = module.entry();
     let mut results = Vec::new();
+    let mut elements = 0;
     for &id in cuts {
         let on_devices =
             (0..settings.run.devices.count()).map(|d| values.get(&(d, id, 0)).map(arrays)?.pop());
         // What no device, or not every one, computes stays where it is.
         let Some(on_devices) = on_devices.collect::<Option<Vec<_>>>() else { continue };
-        let parameter = candidate.add_parameter(on_devices)?;
-        candidate.module.instr_mut(parameter).shape = module.instr(id).shape.clone();
-        candidate.replace(id, parameter);
+        let stands_for_it = match given {
+            Given::Parameters => candidate.add_parameter(on_devices)?,
+            Given::Constants => {
+                let [value]: [ArrayLiteral; 1] = on_devices.try_into().ok()?;
+                elements += value.buffer.len();
+                if elements > MAX_CONSTANT_ELEMENTS {
+                    return None;
+                }
+                candidate.add_constant(id, Literal::Array(value))
+            }
+        };
+        candidate.module.instr_mut(stands_for_it).shape = module.instr(id).shape.clone();
+        candidate.replace(id, stands_for_it);
         results.push(id);
     }
     if results.is_empty() {
@@ -354,22 +438,28 @@ fn cut(
     }
     let m = &mut candidate.module;
     let root = m.root(entry);
-    let last = m.instructions(entry).last()?;
     // Flat, because not every engine gives tuples in tuples.
     let whole = match m.instr(root).opcode {
         Opcode::Tuple => m.instr(root).operands().to_vec(),
         _ => vec![root],
     };
     let elements: Vec<InstrId> = whole.into_iter().chain(results.iter().copied()).collect();
-    let shape = Shape::tuple(elements.iter().map(|&e| m.instr(e).shape.clone()));
-    let name = m.unique_name("pieces");
-    let new = hlo::NewInstruction::new(Opcode::Tuple, shape, &elements).named(name);
-    let tuple = m.insert_after(entry, Some(last), new);
-    m.set_root(entry, tuple);
+    give(m, &elements);
     m.header.input_output_alias.clear();
     m.header.buffer_donor.clear();
     m.header.spmd_propagation_to_parameters = None;
     m.header.spmd_propagation_to_output = None;
     let made = finished(&candidate, Tidy::Nothing);
     (!hlo::verify::verify(&made.module).has_errors()).then_some((made, results))
+}
+
+/// Makes a tuple of these values of the entry computation its result.
+fn give(module: &mut Module, elements: &[InstrId]) {
+    let entry = module.entry();
+    let last = module.instructions(entry).last();
+    let shape = Shape::tuple(elements.iter().map(|&e| module.instr(e).shape.clone()));
+    let name = module.unique_name("pieces");
+    let new = hlo::NewInstruction::new(Opcode::Tuple, shape, elements).named(name);
+    let tuple = module.insert_after(entry, last, new);
+    module.set_root(entry, tuple);
 }
