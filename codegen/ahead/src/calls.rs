@@ -150,15 +150,16 @@ pub unsafe extern "C" fn hlo_ahead_call(
     // SAFETY: by the caller's word.
     let pool = unsafe { threads::of(pool) };
     let regions: Vec<Function> = regions.iter().map(|&region| Function::Machine(region)).collect();
-    let prepared = std::ptr::null();
     let needed = operation.call.scratch_bytes();
-    // Other vectors than those of the machine that compiled it may need more.
+    // Other vectors than those that the object was compiled for may need more.
     let mut own = (needed > operation.scratch_bytes).then(|| OWN_SCRATCH.take());
     let scratch = own.as_mut().map_or(scratch, |own| own.reserve(needed as usize));
-    let call = Call { arguments, scratch, regions: &regions, epilogue, prepared, pool: &pool };
     // SAFETY: by the caller's word the arguments are those of the operation's instruction; buffer assignment
     // gave its results memory that no operand shares, except where the operation works in place.
-    let ran = catch_unwind(AssertUnwindSafe(|| unsafe { operation.call.run(call) }));
+    let ran = catch_unwind(AssertUnwindSafe(|| unsafe {
+        let prepared = operation.prepared(arguments);
+        operation.call.run(Call { arguments, scratch, regions: &regions, epilogue, prepared, pool: &pool });
+    }));
     if let Some(own) = own {
         OWN_SCRATCH.set(own);
     }
@@ -168,6 +169,50 @@ pub unsafe extern "C" fn hlo_ahead_call(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Model {
+        fn new(text: &str) -> Self {
+            let (state, length) = (AtomicPtr::new(std::ptr::null_mut()), text.len() as u64);
+            let model = Model { abi: ABI_VERSION, state, description: text.as_ptr(), length };
+            // SAFETY: as an object has it.
+            assert_eq!(unsafe { hlo_ahead_prepare(&model) }, 0);
+            model
+        }
+
+        /// Executes operation 0, which has no scratch memory in the object.
+        fn call(&self, operands: &[&[f32]], result: &mut [f32]) {
+            let mut arguments: Vec<*mut u8> =
+                operands.iter().map(|operand| operand.as_ptr().cast_mut().cast()).collect();
+            arguments.push(result.as_mut_ptr().cast());
+            let (at, count, none) = (arguments.as_mut_ptr(), arguments.len() as u64, std::ptr::null());
+            let (null, pool, row) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
+            // SAFETY: the arguments are those of the operation.
+            let status = unsafe { hlo_ahead_call(self, 0, at, count, null, none, 0, None, row, pool) };
+            assert_eq!(status, 0);
+        }
+    }
+
+    /// Products by weights that are a constant of the program, and by an argument: only the constant is read
+    /// once.
+    #[test]
+    fn constant_weights_are_packed_once() {
+        let (m, k, n) = (32, 200, 96);
+        let x: Vec<f32> = (0..m * k).map(|i| (i % 7) as f32 - 3.0).collect();
+        let w: Vec<f32> = (0..k * n).map(|i| (i % 5) as f32 - 2.0).collect();
+        let product: Vec<f32> =
+            (0..m * n).map(|i| (0..k).map(|t| x[i / n * k + t] * w[t * n + i % n]).sum()).collect();
+        for (weights, is_constant) in [("constant({...})", true), ("parameter(1)", false)] {
+            let text = format!(
+                "hlo-ahead 2\n1\ne\td\t0\nHloModule m\nENTRY e {{ x = f32[{m},{k}] parameter(0)  w = f32[{k},{n}] {weights}  ROOT d = f32[{m},{n}] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}} }}\n"
+            );
+            let model = Model::new(&text);
+            let mut result = vec![0f32; m * n];
+            model.call(&[&x, &w], &mut result);
+            assert_eq!(result, product);
+            model.call(&[&x, &vec![0f32; k * n]], &mut result);
+            assert_eq!(result == product, is_constant, "{weights}");
+        }
+    }
 
     /// A convolution of an object that was compiled where it needs no scratch memory: with vectors the panels of
     /// its kernel are packed, and the object has no memory for them.
@@ -184,33 +229,12 @@ mod tests {
         if hlo_library_base::isa::Features::here().avx2 {
             assert!(described[0].call.scratch_bytes() > 0);
         }
-        let state = AtomicPtr::new(std::ptr::null_mut());
-        let model = Model { abi: ABI_VERSION, state, description: text.as_ptr(), length: text.len() as u64 };
+        let model = Model::new(&text);
         // Small whole numbers, whose sums are exact.
         let x: Vec<f32> = (0..width * channels).map(|i| (i % 7) as f32 - 3.0).collect();
         let w: Vec<f32> = (0..features * channels * taps).map(|i| (i % 5) as f32 - 2.0).collect();
         let mut result = vec![0f32; outputs * features];
-        let mut arguments =
-            [x.as_ptr().cast_mut().cast(), w.as_ptr().cast_mut().cast(), result.as_mut_ptr().cast()];
-        let (none, null) = (std::ptr::null(), std::ptr::null_mut());
-        // SAFETY: the arguments are those of the operation.
-        let status = unsafe {
-            assert_eq!(hlo_ahead_prepare(&model), 0);
-            let count = arguments.len() as u64;
-            hlo_ahead_call(
-                &model,
-                0,
-                arguments.as_mut_ptr(),
-                count,
-                null,
-                none,
-                0,
-                None,
-                std::ptr::null(),
-                std::ptr::null(),
-            )
-        };
-        assert_eq!(status, 0);
+        model.call(&[&x, &w], &mut result);
         for (i, &element) in result.iter().enumerate() {
             let (at, feature) = (i / features, i % features);
             let terms = (0..channels).flat_map(|c| (0..taps).map(move |t| (c, t)));

@@ -4,15 +4,20 @@
 //! and its instruction and the bytes of scratch memory that it has, then the module as text, without the
 //! values of its larger constants: operations are made of shapes and attributes.
 //!
-//! An operation is decided by the machine on which it is executed, which may have other vectors than the one
-//! on which the object was compiled: it may need more scratch memory than it has there.
+//! An operation is decided by the machine on which it is executed, which may have other vectors than those
+//! that the object was compiled for: it may need more scratch memory than it has there, and packs constant
+//! operands itself.
 
 use std::fmt::Write;
+use std::sync::OnceLock;
 
 use hlo::print::{PrintOptions, print_module};
-use hlo::{InstrId, Module};
+use hlo::{InstrId, Module, Opcode};
 use hlo_codegen::plan::lower::{Lowering, decide};
+use hlo_codegen::runtime::arena::Memory;
 use hlo_library::LibraryCall;
+use hlo_library_base::PREPARED_OPERAND;
+use hlo_library_base::pool::Pool;
 
 const FIRST: &str = "hlo-ahead 2";
 
@@ -23,6 +28,35 @@ pub struct Described {
     pub call: LibraryCall,
     /// Bytes of scratch memory that the object has for it.
     pub scratch_bytes: u64,
+    /// Whether [`PREPARED_OPERAND`] is a constant of the program.
+    pub constant: bool,
+    /// That operand in packed form, once a call needed it. `None`: calls do without.
+    packed: OnceLock<Option<Memory>>,
+}
+
+impl Described {
+    /// The packed form of a constant operand, which the first call makes; null: none is worth it, or there is
+    /// no memory for it.
+    ///
+    /// # Safety
+    /// The arguments are those of a call of the operation.
+    pub(crate) unsafe fn prepared(&self, arguments: &[*mut u8]) -> *const u8 {
+        let pack = || {
+            let known: Vec<bool> = (0..arguments.len()).map(|n| n == PREPARED_OPERAND).collect();
+            let memory = Memory::new(self.call.prepared_bytes(&known)?).ok()?;
+            let operands: Vec<*const u8> = arguments.iter().map(|a| a.cast_const()).collect();
+            // On this thread alone: those of the caller's pool may be waiting for this very operand.
+            let pool = Pool::new(1);
+            // SAFETY: the caller's word; there are as many bytes as were asked for, and what is constant has
+            // the same bytes in each call.
+            unsafe { self.call.prepare(&operands, memory.start(), &pool) };
+            Some(memory)
+        };
+        if !self.constant {
+            return std::ptr::null();
+        }
+        self.packed.get_or_init(pack).as_ref().map_or(std::ptr::null(), |memory| memory.start().cast_const())
+    }
 }
 
 /// Constants of more elements are left out.
@@ -43,9 +77,21 @@ pub fn of(module: &Module, operations: &[InstrId]) -> String {
 
 /// The operation of the library that executes an instruction of a fused and scheduled module.
 pub fn operation(module: &Module, id: InstrId) -> Option<LibraryCall> {
+    Some(called(module, id)?.0)
+}
+
+/// The same, and whether its [`PREPARED_OPERAND`] is a constant.
+fn called(module: &Module, id: InstrId) -> Option<(LibraryCall, bool)> {
+    let operands = module.instr(id).operands();
+    let is_constant = |operand: Option<&InstrId>| {
+        operand.is_some_and(|&operand| module.instr(operand).opcode == Opcode::Constant)
+    };
     match decide(module, id, false) {
-        Ok(Lowering::Library(library)) => Some(*library),
-        Ok(Lowering::Hero(hero)) => Some(hero.library),
+        Ok(Lowering::Library(library)) => Some((*library, is_constant(operands.get(PREPARED_OPERAND)))),
+        Ok(Lowering::Hero(hero)) => {
+            let operand = hero.operands.get(PREPARED_OPERAND).and_then(|&n| operands.get(n));
+            Some((hero.library, is_constant(operand)))
+        }
         Ok(
             Lowering::Nothing
             | Lowering::Kernel(_)
@@ -88,7 +134,8 @@ pub fn operations(text: &str) -> Result<Vec<Described>, String> {
         let same = |c: &&hlo::ComputationId| &*module.computation(**c).name == computation;
         let computation = *module.computations().iter().find(same)?;
         let id = module.instructions(computation).find(|&id| &*module.instr(id).name == instr)?;
-        Some(Described { call: operation(&module, id)?, scratch_bytes })
+        let (call, constant) = called(&module, id)?;
+        Some(Described { call, scratch_bytes, constant, packed: OnceLock::new() })
     };
     let made = names.into_iter().map(|name| find(name).ok_or(format!("there is no operation {}", name.1)));
     made.collect()

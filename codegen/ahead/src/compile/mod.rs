@@ -5,7 +5,8 @@
 //! ...): those call the run-time library, whose functions `docs/ahead-of-time.md` lists.
 //!
 //! **Invariants:** builds are deterministic: the bytes of an object depend on module and options alone, not
-//! on threads, folders or the clock. Results have the bits of [`hlo_codegen::runtime`], since kernels, their
+//! on threads, folders, the clock or, unless the processor is "native", the vectors and the microarchitecture
+//! of the machine that compiles (all machines of one architecture make the same). Results have the bits of [`hlo_codegen::runtime`], since kernels, their
 //! order and buffer assignment are the same. The only visible symbols are the entry point and its
 //! descriptor, whose names begin with the name of the entry point.
 
@@ -21,6 +22,7 @@ use hlo_codegen::program::Program;
 use hlo_codegen::runtime::object::undefined;
 use hlo_codegen::{CompileError, Unsupported};
 use hlo_cpu::{Unit, dedup, level, loops};
+use hlo_library_base::configuration::{self, Configuration};
 use hlo_library_base::memory::array_bytes;
 use hlo_llvm::{self as llvm, Data, Level, Lines, Target, new_context};
 use hlo_opt::buffers::AllocationKind;
@@ -142,6 +144,22 @@ pub type Describe<'a> = &'a dyn Fn(&Module, &[InstrId]) -> Result<Vec<u8>, Compi
 /// # Errors
 /// What is not supported by name, targets that are not known, names that do not fit the program.
 pub fn object(module: &Module, options: &Options, describe: Describe<'_>) -> Result<Object, CompileError> {
+    configuration(options).with(|| configured_object(module, options, describe))
+}
+
+/// The configuration that decides what an object has beside generated code: the scratch memory of its library
+/// calls. For "native" that of this thread; otherwise one that every machine has, with its divisor of sizes:
+/// calls are decided once more where the object runs.
+fn configuration(options: &Options) -> Configuration {
+    let current = configuration::current();
+    if options.cpu == "native" { current } else { Configuration::common(current.size_divisor()) }
+}
+
+fn configured_object(
+    module: &Module,
+    options: &Options,
+    describe: Describe<'_>,
+) -> Result<Object, CompileError> {
     let target =
         Target::of_triple(&options.triple, &options.cpu, &options.features, level(options.opt_level))?;
     let pipeline = Pipeline::cpu(options.opt_level);

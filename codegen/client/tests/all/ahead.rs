@@ -2,13 +2,14 @@
 //! compiler, the run-time library) is said, and skipped.
 
 use std::ffi::c_void;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hlo_ahead::threads::{self, ThreadPool, Work};
 use hlo_client::ahead::{self, Ahead, Class, Config, Form, Options};
-use hlo_client::{Client, Code, CompileOptions, VerifiedModule, bytes_of};
+use hlo_client::{Client, Code, CompileOptions, Configuration, Isa, VerifiedModule, bytes_of, tuning};
 
 /// A program of kernels alone.
 pub(crate) const PLAIN: &str = "HloModule plain
@@ -239,6 +240,78 @@ fn two_compilations_give_the_same_bytes() {
     } else {
         "generic"
     }));
+}
+
+/// Programs of library calls whose scratch memory depends on vectors and microarchitecture where they are
+/// decided by those: products, a convolution, a sort, windows.
+/// With the bytes of temporaries of an object for the processor of the fewest features, on any machine.
+const CALLS: [(&str, u64); 6] = [
+    ("HloModule convolution
+ENTRY e { x = f32[1,40,16] parameter(0)  w = f32[32,16,3] parameter(1)
+  ROOT c = f32[1,38,32] convolution(x, w), window={size=3}, dim_labels=b0f_oi0->b0f }", 0),
+    ("HloModule image
+ENTRY e { x = f32[2,16,16,8] parameter(0)  w = f32[3,3,8,24] parameter(1)
+  ROOT c = f32[2,16,16,24] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f }", 0),
+    ("HloModule bytes
+ENTRY e { x = s8[2,9,9,32] parameter(0)  w = s8[3,3,32,32] parameter(1)
+  ROOT c = s32[2,7,7,32] convolution(x, w), window={size=3x3}, dim_labels=b01f_01io->b01f }", 0),
+    ("HloModule product
+ENTRY e { x = bf16[300,2000] parameter(0)  y = bf16[2000,130] parameter(1)
+  ROOT d = f32[300,130] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }", 0),
+    ("HloModule few
+ENTRY e { x = s8[5,3000] parameter(0)  y = s8[4000,3000] parameter(1)
+  ROOT d = s32[5,4000] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1} }", 0),
+    ("HloModule sorted
+less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT l = pred[] compare(a, b), direction=LT }
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY e { x = f32[40,3000] parameter(0)  s = f32[40,3000] sort(x), dimensions={1}, to_apply=less  zero = f32[] constant(0)
+  w = f32[40,2991] reduce-window(s, zero), window={size=1x10}, to_apply=add  r = f32[40] reduce(w, zero), dimensions={1}, to_apply=add
+  ROOT t = (f32[40,3000], f32[40,2991], f32[40]) tuple(s, w, r) }", 0),
+];
+
+/// Whatever vectors and microarchitecture the machine has that compiles, an object for a processor of a name
+/// is the same; one for the machine's own is not.
+#[test]
+fn machines_make_the_same_bytes() {
+    let machines = [
+        Configuration::default(),
+        Configuration::new(Some(Isa::Avx2), None, NonZeroU32::MIN),
+        Configuration::new(Some(Isa::Avx2), tuning::by_name("zen4"), NonZeroU32::MIN),
+        Configuration::new(None, tuning::by_name("golden-cove"), NonZeroU32::MIN),
+    ];
+    let texts =
+        CALLS.map(|call| call.0.to_owned()).into_iter().chain([PLAIN, STATE, CONTROL].map(str::to_owned));
+    let (mut calls, mut differing) = (0, 0);
+    for text in texts.chain(corpus(14).into_iter().map(|named| named.1)) {
+        let Ok(program) = VerifiedModule::parse(&text) else { continue };
+        let on = |machine: Configuration, options: &Options| {
+            let compile = || ahead::compile(&program, &Config::default(), options);
+            let made = machine.with(compile);
+            made.ok().map(|made| {
+                (made.object.bytes.clone(), made.header(), made.rust(), made.object.temporary_bytes)
+            })
+        };
+        let targets: [(&str, &str); 3] = [("", ""), ("", "x86-64-v4"), ("aarch64-linux-gnu", "")];
+        for (triple, cpu) in targets {
+            let to = Options { triple: triple.into(), cpu: cpu.into(), ..options("p") };
+            let Some(first) = on(machines[0], &to) else { continue };
+            calls += 1;
+            for &machine in &machines[1..] {
+                assert!(on(machine, &to).as_ref() == Some(&first), "{machine:?} {cpu} {triple}\n{text}");
+            }
+        }
+        let to = Options { cpu: "native".into(), ..options("p") };
+        let own = on(machines[0], &to);
+        differing += usize::from(machines[1..].iter().any(|&machine| on(machine, &to) != own));
+    }
+    assert!(calls >= 45, "{calls} objects");
+    if Configuration::default().features().avx512 {
+        assert!(differing > 0, "no object depends on the machine that it is for");
+    }
+    if cfg!(target_arch = "x86_64") {
+        let bytes = |(text, _)| made(text, "", &options("p")).object.temporary_bytes;
+        assert_eq!(CALLS.map(bytes), CALLS.map(|call| call.1));
+    }
 }
 
 #[test]

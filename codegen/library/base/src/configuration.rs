@@ -53,6 +53,12 @@ impl Configuration {
         Self(made)
     }
 
+    /// The same on all machines of this architecture: of its instruction sets those that each has, tuned for a
+    /// machine that has no more.
+    pub fn common(size_divisor: NonZeroU32) -> Self {
+        Self::new(Some(Isa::ALL[0]), Some(tuning::COMMON), size_divisor)
+    }
+
     /// The instruction sets that it is limited to.
     pub fn max_isa(self) -> Option<Isa> {
         self.0.max_isa

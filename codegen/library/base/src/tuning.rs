@@ -22,6 +22,8 @@ pub struct Tuning {
     /// The maximum of rows with which a right operand beyond 1 MiB is multiplied in place: with more, packing
     /// it is a small part of the work.
     pub rows_in_place: usize,
+    /// The maximum of rows with which one of them is read in place down its columns.
+    pub rows_down: usize,
     /// Whether products of pairs of `bf16` (`vdpbf16ps`) are faster than those of what they are widened to.
     pub pairs_of_bf16: bool,
 }
@@ -34,6 +36,7 @@ const ZEN4: Tuning = Tuning {
     depth: 1024,
     near: 512 << 10,
     rows_in_place: 256,
+    rows_down: 0,
     pairs_of_bf16: true,
 };
 /// Two of them, 48 KiB of first-level cache that is read twice as fast: with few words for each row, reading
@@ -44,6 +47,7 @@ const ZEN5: Tuning = Tuning {
     depth: 1024,
     near: 512 << 10,
     rows_in_place: 48,
+    rows_down: 0,
     pairs_of_bf16: true,
 };
 /// Two of them, but 14 cycles to the second-level cache (2 MiB): a panel of the right operand has to fit the
@@ -54,6 +58,7 @@ const GOLDEN_COVE: Tuning = Tuning {
     depth: 384,
     near: 1 << 20,
     rows_in_place: 256,
+    rows_down: 0,
     pairs_of_bf16: false,
 };
 /// Those before with AVX-512: 1 MiB, and 1.25 MiB, of second-level cache.
@@ -63,16 +68,18 @@ const SKYLAKE_SERVER: Tuning = Tuning {
     depth: 384,
     near: 512 << 10,
     rows_in_place: 256,
+    rows_down: 0,
     pairs_of_bf16: true,
 };
 /// Vectors of 32 bytes, and a multiply-add takes as long to load as to compute; 256 KiB to 2 MiB of
-/// second-level cache.
+/// second-level cache. For up to 64 rows it takes longer to pack a right operand than to read it where it is.
 const AVX2: Tuning = Tuning {
     name: "avx2",
     what: "x86-64 without AVX-512",
     depth: 384,
     near: 256 << 10,
     rows_in_place: 8,
+    rows_down: 64,
     pairs_of_bf16: false,
 };
 /// Vectors of 16 bytes; 512 KiB to 2 MiB of second-level cache.
@@ -82,8 +89,12 @@ const AARCH64: Tuning = Tuning {
     depth: 1024,
     near: 512 << 10,
     rows_in_place: 256,
+    rows_down: 0,
     pairs_of_bf16: false,
 };
+
+/// That of a machine of this architecture of which no more is known than that it is supported.
+pub(crate) const COMMON: Tuning = if cfg!(target_arch = "x86_64") { AVX2 } else { AARCH64 };
 
 /// All rows.
 pub const ALL: [Tuning; 6] = [ZEN4, ZEN5, GOLDEN_COVE, SKYLAKE_SERVER, AVX2, AARCH64];

@@ -105,6 +105,7 @@ impl Convolution {
                             start: std::ptr::null(),
                             far: false,
                             along: false,
+                            copy: std::ptr::null_mut(),
                             next: std::ptr::null(),
                             next_step: 0,
                         });

@@ -12,7 +12,7 @@
 //!
 //! | right | when |
 //! |---|---|
-//! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, or its rows begin at the same offsets in pages, a few of its rows from end to end, not down its columns (`along`) |
+//! | [`Right::InPlace`] | there are few rows to multiply it with; if it is large too, or its rows begin at the same offsets in pages, a few of its rows from end to end, not down its columns (`along`), or the first tile of a panel of columns packs it for the tiles below (`copied`) |
 //! | [`Right::Own`] | there are many small ones: a chunk packs the one that it needs |
 //! | [`Right::Kept`] | otherwise: a thread packs a stripe of its columns, and keeps it for the chunks that follow |
 //! | [`Right::Ahead`] | it is known before any run, and was packed then |
@@ -354,7 +354,12 @@ impl<A: Arithmetic> Product<'_, A> {
         let apart = if along { 64_usize.div_ceil(size_of::<A::Sum>()) } else { 0 };
         let width = part.columns.next_multiple_of(tiles.columns) + apart;
         let left_bytes = if left.is_some() { 0 } else { height.min(part.rows) * s.depth * word };
-        let right_bytes = if s.right == Right::Own { width * s.depth * word } else { 0 };
+        let copied = s.copied && right.is_some() && !along && part.rows > tiles.rows;
+        let right_bytes = match s.right {
+            Right::Own => width * s.depth * word,
+            Right::InPlace if copied => tiles.columns * s.depth * word,
+            Right::InPlace | Right::Kept | Right::Ahead => 0,
+        };
         let sum_bytes = if direct.is_some() { 0 } else { part.rows * width * size_of::<A::Sum>() };
         let (left_bytes, right_bytes) = (left_bytes.next_multiple_of(64), right_bytes.next_multiple_of(64));
         let run = |workspace: *mut u8| {
@@ -408,6 +413,7 @@ impl<A: Arithmetic> Product<'_, A> {
                             start: std::ptr::null(),
                             far: right.is_some(),
                             along,
+                            copy: std::ptr::null_mut(),
                             next: b.cast(),
                             next_step: 0,
                         };
@@ -422,9 +428,13 @@ impl<A: Arithmetic> Product<'_, A> {
                                 tiles.rows
                             }
                         };
-                        let most = if along { most.min(MAX_ALONG_ROWS) } else { most };
+                        let most = match (along, copied) {
+                            (true, _) => most.min(MAX_ALONG_ROWS),
+                            (false, true) => tiles.rows,
+                            (false, false) => most,
+                        };
+                        let from = tile.a;
                         if along {
-                            let from = tile.a;
                             for (row, count) in panels(rows, most) {
                                 tile.rows = count;
                                 tile.columns = part.columns;
@@ -446,7 +456,11 @@ impl<A: Arithmetic> Product<'_, A> {
                             // The next panel of the right operand comes from farther away: each block of rows
                             // of a tile asks for its share with each term.
                             let last = column + tiles.columns >= part.columns;
-                            let next = if last { b } else { tile.b.wrapping_add(b_panel) };
+                            let next = match (last, copied) {
+                                (false, _) => tile.b.wrapping_add(b_panel),
+                                (true, false) => b,
+                                (true, true) => b.wrapping_offset(words as isize * b_term),
+                            };
                             let share = match s.right {
                                 Right::Kept | Right::Ahead => {
                                     panel_bytes.div_ceil(rows.div_ceil(tiles.rows)).div_ceil(words)
@@ -457,6 +471,24 @@ impl<A: Arithmetic> Product<'_, A> {
                                 tile.next = next.cast::<u8>().wrapping_add(i * words * share);
                                 tile.next_step = share;
                                 tile.rows = count;
+                                if copied {
+                                    // The first tile packs the panel, the second one asks for the next.
+                                    let (term, columns) = (size_of::<A::Word>(), tiles.columns as isize);
+                                    (tile.far, tile.copy) = (false, std::ptr::null_mut());
+                                    (tile.next, tile.next_step) = (next.cast(), 0);
+                                    match i {
+                                        0 => {
+                                            (tile.far, tile.copy, tile.b_term) = (true, packed_right, b_term)
+                                        }
+                                        _ => (tile.b, tile.b_term) = (packed_right.cast_const(), columns),
+                                    }
+                                    if i == 1 {
+                                        tile.next_step = b_term.unsigned_abs() * term;
+                                    }
+                                    if let Some((_, a_row, _)) = left {
+                                        tile.a = from.offset(row as isize * a_row);
+                                    }
+                                }
                                 if !self.start.is_null() && word == 0 {
                                     let at = part.batch * self.extents.m + part.row + first + row;
                                     tile.start = self.start.add(at);

@@ -89,6 +89,9 @@ pub(crate) struct Schedule {
     /// Whether the right operand is read along its rows, in place, for few rows: it comes from memory, or its
     /// rows collide in the cache.
     pub(super) along: bool,
+    /// Whether the first tile of a panel that is read in place packs it for the tiles below, since its rows
+    /// collide in the cache.
+    pub(super) copied: bool,
 }
 
 /// The most multiplications that the calling thread does alone.
@@ -117,6 +120,13 @@ pub(super) const MAX_COUNTER_BYTES: usize = 1 << 20;
 /// Bytes of a right operand above which rows that begin at the same few offsets in pages are evicted from the
 /// first-level cache before the next columns are read (conflict misses).
 const CONFLICT_MISS_BYTES: usize = 64 << 10;
+
+/// The same for what a tile packs as it reads it: operands that the second-level cache holds have fewer
+/// offsets in pages to collide at than those that it does not.
+const COPIED_PAGE_PARTS: [usize; 2] = [4, 2];
+/// The most bytes of a right operand that is read down its columns for more rows than along its rows: with
+/// more, each panel of columns takes as many pages as the machine has translations of.
+const MAX_DOWN_BYTES: usize = 16 << 20;
 
 /// The fewest and the most columns of a chunk of a right operand that is read along its rows: their sums stay
 /// in the first-level and second-level caches.
@@ -147,7 +157,8 @@ impl Schedule {
                 || m <= tuning::here().rows_in_place
                     && right_bytes > sizes::from(1 << 20)
                     && n >= MIN_ALONG_COLUMNS
-                    && batch == 1)
+                    && batch == 1
+                || m <= tuning::here().rows_down && right_bytes <= MAX_DOWN_BYTES)
         {
             Right::InPlace
         } else if batch > 1 && right_bytes <= 2 << 20 {
@@ -155,16 +166,23 @@ impl Schedule {
         } else {
             Right::Kept
         };
+        let apart = right_terms.map_or(0, isize::unsigned_abs).saturating_mul(word);
+        let copied = tiles.copies && forced.is_none() && right == Right::InPlace && m > tiles.rows && {
+            let [near, far] = COPIED_PAGE_PARTS;
+            let parts = if right_bytes <= sizes::from(1 << 20) { near } else { far };
+            apart > 0 && apart.is_multiple_of(PAGE_BYTES / parts)
+        };
         let depth = {
             let most = match word {
                 0..=4 if right == Right::Kept => tuning::here().depth,
+                0..=8 if copied => tuning::here().depth,
                 0..=8 => 512,
                 9.. => 256,
             };
             k.div_ceil(k.div_ceil(most).max(1)).max(1)
         };
         // Down its columns, tiles of more rows hide what it takes to fetch what collided.
-        let colliding = match right_terms.map_or(0, isize::unsigned_abs).saturating_mul(word) {
+        let colliding = match apart {
             0 => false,
             apart if apart.is_multiple_of(PAGE_BYTES) => m <= 6,
             apart if apart.is_multiple_of(PAGE_BYTES / 2) => m <= 4,
@@ -225,7 +243,20 @@ impl Schedule {
                     .min(n),
             );
         }
-        Schedule { batches, rows, columns, depth, left, right, blocked: false, left_cost, alone, along }
+        let copied = copied && !along;
+        Schedule {
+            batches,
+            rows,
+            columns,
+            depth,
+            left,
+            right,
+            blocked: false,
+            left_cost,
+            alone,
+            along,
+            copied,
+        }
     }
 
     /// The same for this many threads, and whether rows are reported: the number of stripes whose time is

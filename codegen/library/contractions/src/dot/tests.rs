@@ -431,11 +431,27 @@ fn few_rows_by_much() {
 fn rows_that_collide() {
     use ElementType::*;
     let mut r = Random(29);
-    for (m, k, n) in [(2, 37, 512), (4, 33, 512), (3, 20, 1024), (6, 17, 1024), (7, 17, 1024), (5, 19, 1030)]
-    {
+    for (m, k, n) in [
+        (2, 37, 512),
+        (4, 33, 512),
+        (3, 20, 1024),
+        (6, 17, 1024),
+        (7, 17, 1024),
+        (5, 19, 1030),
+        (40, 400, 256),
+    ] {
         for (ty, out) in [(F32, F32), (F32, BF16), (BF16, F32), (S32, S32), (C64, C64), (F64, F64)] {
             Case::matrices(m, k, n).check(ty, ty, out, Floats::Plain, &mut r);
         }
+    }
+    // Panels of few columns: rows of a matrix are those of a batch apart.
+    for (batch, m, k, n, ty) in [(64, 8, 37, 20, F32), (32, 13, 9, 4, F64), (32, 7, 20, 27, F32)] {
+        let attrs =
+            "lhs_batch_dims={0}, rhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_contracting_dims={0}"
+                .into();
+        let case =
+            Case { lhs: vec![batch, m, k], rhs: vec![k, batch, n], out: vec![batch, m, n], attrs, terms: k };
+        case.check(ty, ty, ty, Floats::Plain, &mut r);
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct Tile<W, S> {
     /// Whether it is read along its rows, a few terms at a time and any number of columns: sequential access,
     /// which is fastest for an operand in memory.
     pub(crate) along: bool,
+    /// Where the words of the right operand are packed as they are read, for tiles of the rows below; null:
+    /// nowhere. Only of [`Tiles::copies`] and at most [`Tiles::rows`].
+    pub(crate) copy: *mut W,
     /// What is prefetched during this tile, because it is read next: the address, and the bytes that each
     /// term of a block of rows advances by. A block continues where the previous one ended.
     pub(crate) next: *const u8,
@@ -67,37 +70,57 @@ pub(crate) struct Tiles<A: Arithmetic> {
     pub(crate) rows: usize,
     /// The most columns: panels of the right operand have as many.
     pub(crate) columns: usize,
+    /// Whether a tile packs words of the right operand as it reads them, if it is told to.
+    pub(crate) copies: bool,
 }
 
-/// Adds all terms to the sums of [`block`]. `WHOLE`: the last vector of columns is loaded as a whole one.
+/// Adds all terms to the sums of [`block`]. `WHOLE`: the last vector of columns is loaded as a whole one. `C`:
+/// words of the right operand are packed.
 #[inline(always)]
-unsafe fn add_terms<S: Step, const R: usize, const V: usize, const P: bool, const WHOLE: bool>(
+unsafe fn add_terms<
+    S: Step,
+    const R: usize,
+    const V: usize,
+    const P: bool,
+    const WHOLE: bool,
+    const C: bool,
+>(
     t: &Tile<S::Word, S::Sum>,
     sums: &mut [[S::C; V]; R],
 ) {
     // SAFETY: the caller's.
     unsafe {
-        let (mut a, mut b, mut next) = (t.a, t.b, t.next);
+        let (mut a, mut b, mut next, mut copy) = (t.a, t.b, t.next, t.copy);
         for _ in 0..t.terms / S::UNROLLED {
             for _ in 0..S::UNROLLED {
-                add_term::<S, R, V, P, WHOLE>(t, a, b, next, sums);
+                add_term::<S, R, V, P, WHOLE, C>(t, a, b, next, copy, sums);
                 (a, b, next) = (a.offset(t.a_term), b.offset(t.b_term), next.wrapping_add(t.next_step));
+                copy = copy.wrapping_add(2 * S::N);
             }
         }
         for _ in 0..t.terms % S::UNROLLED {
-            add_term::<S, R, V, P, WHOLE>(t, a, b, next, sums);
+            add_term::<S, R, V, P, WHOLE, C>(t, a, b, next, copy, sums);
             (a, b, next) = (a.offset(t.a_term), b.offset(t.b_term), next.wrapping_add(t.next_step));
+            copy = copy.wrapping_add(2 * S::N);
         }
     }
 }
 
-/// Adds the term at `a` and `b`, and asks for what is read next.
+/// Adds the term at `a` and `b`, packs it at `copy`, and asks for what is read next.
 #[inline(always)]
-unsafe fn add_term<S: Step, const R: usize, const V: usize, const P: bool, const WHOLE: bool>(
+unsafe fn add_term<
+    S: Step,
+    const R: usize,
+    const V: usize,
+    const P: bool,
+    const WHOLE: bool,
+    const C: bool,
+>(
     t: &Tile<S::Word, S::Sum>,
     a: *const S::Word,
     b: *const S::Word,
     next: *const u8,
+    copy: *mut S::Word,
     sums: &mut [[S::C; V]; R],
 ) {
     // SAFETY: the caller's.
@@ -121,6 +144,12 @@ unsafe fn add_term<S: Step, const R: usize, const V: usize, const P: bool, const
         for v in 0..V - 1 {
             words[v] = S::load(b.add(v * S::N));
         }
+        if C {
+            const { assert!(!C || size_of::<S::B>() == S::N * size_of::<S::Word>()) };
+            for v in 0..V {
+                copy.add(v * S::N).cast::<S::B>().write_unaligned(words[v]);
+            }
+        }
         for r in 0..R {
             let x = S::splat(*if P { a.add(r) } else { a.offset(r as isize * t.a_row) });
             for v in 0..V {
@@ -132,9 +161,12 @@ unsafe fn add_term<S: Step, const R: usize, const V: usize, const P: bool, const
 
 const CACHE_LINE_BYTES: usize = 64;
 
-/// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are contiguous.
+/// Sums `R` rows by `V` vectors. `P`: the rows of the left operand are contiguous. `C`: words of the right
+/// operand are packed.
 #[inline(always)]
-unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile<S::Word, S::Sum>) {
+unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool, const C: bool>(
+    t: &Tile<S::Word, S::Sum>,
+) {
     // SAFETY: the caller's: the tile's pointers are valid for `R` rows, its terms, and more than `V - 1`
     // vectors of columns.
     unsafe {
@@ -169,9 +201,9 @@ unsafe fn block<S: Step, const R: usize, const V: usize, const P: bool>(t: &Tile
         }
         // Packed operands are read in whole vectors.
         if S::MASKED || last < S::N && t.far {
-            add_terms::<S, R, V, P, false>(t, &mut sums);
+            add_terms::<S, R, V, P, false, C>(t, &mut sums);
         } else {
-            add_terms::<S, R, V, P, true>(t, &mut sums);
+            add_terms::<S, R, V, P, true, C>(t, &mut sums);
         }
         for r in 0..R {
             let c = t.c.offset(r as isize * t.c_row);
@@ -277,14 +309,15 @@ type Block<W, S> = unsafe fn(&Tile<W, S>);
 
 /// Makes a function over tiles of any number of rows, for vectors of a [`Step`]: as many rows at once as the
 /// list says, which goes from 1 to the most. Each block is a function of its own, so that a short one does
-/// not pay for what a long one holds in registers.
+/// not pay for what a long one holds in registers. Before the list: whether there are blocks that pack words
+/// of the right operand.
 macro_rules! tiles {
-    ($($(#[$meta:meta])* $name:ident: $step:ty, $most:literal, [$($rows:literal),*];)*) => {$(
+    ($($(#[$meta:meta])* $name:ident: $step:ty, $most:literal, $copies:literal, [$($rows:literal),*];)*) => {$(
         unsafe fn $name(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
             $(#[$meta])*
-            unsafe fn one<const R: usize, const V: usize, const P: bool>(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
+            unsafe fn one<const R: usize, const V: usize, const P: bool, const C: bool>(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
                 // SAFETY: the caller's.
-                unsafe { block::<$step, R, V, P>(t) }
+                unsafe { block::<$step, R, V, P, C>(t) }
             }
             $(#[$meta])*
             unsafe fn from_memory(t: &Tile<<$step as Step>::Word, <$step as Step>::Sum>) {
@@ -293,7 +326,10 @@ macro_rules! tiles {
             }
             /// By rows, whether there are two vectors, and whether rows of the left operand are contiguous.
             const BLOCKS: [[Block<<$step as Step>::Word, <$step as Step>::Sum>; 4]; $most] =
-                [$([one::<$rows, 1, false>, one::<$rows, 1, true>, one::<$rows, 2, false>, one::<$rows, 2, true>]),*];
+                [$([one::<$rows, 1, false, false>, one::<$rows, 1, true, false>, one::<$rows, 2, false, false>, one::<$rows, 2, true, false>]),*];
+            /// The same, packing words of the right operand.
+            const COPIES: [[Block<<$step as Step>::Word, <$step as Step>::Sum>; 4]; $most] =
+                [$([one::<$rows, 1, false, $copies>, one::<$rows, 1, true, $copies>, one::<$rows, 2, false, $copies>, one::<$rows, 2, true, $copies>]),*];
             // SAFETY: the caller's, of the whole tile and so of each part.
             unsafe {
                 if t.along {
@@ -302,7 +338,8 @@ macro_rules! tiles {
                 let which = usize::from(t.columns > <$step>::N) * 2 + usize::from(t.a_row == 1);
                 if t.rows <= $most {
                     if t.rows > 0 {
-                        BLOCKS[t.rows - 1][which](t);
+                        let blocks = if t.copy.is_null() { &BLOCKS } else { &COPIES };
+                        blocks[t.rows - 1][which](t);
                     }
                     return;
                 }
@@ -324,42 +361,42 @@ macro_rules! tiles {
 #[cfg(target_arch = "x86_64")]
 tiles! {
     #[target_feature(enable = "avx2,fma")]
-    narrow_f32: step::Avx2F32, 6, [1, 2, 3, 4, 5, 6];
+    narrow_f32: step::Avx2F32, 6, true, [1, 2, 3, 4, 5, 6];
     #[target_feature(enable = "avx2,fma")]
-    narrow_f64: step::Avx2F64, 6, [1, 2, 3, 4, 5, 6];
+    narrow_f64: step::Avx2F64, 6, true, [1, 2, 3, 4, 5, 6];
 }
 
 tiles! {
-    plain_f32: step::PlainF32, 4, [1, 2, 3, 4];
-    plain_f64: step::PlainF64, 4, [1, 2, 3, 4];
-    plain_i32: step::PlainI32, 4, [1, 2, 3, 4];
-    plain_i64: step::PlainI64, 4, [1, 2, 3, 4];
-    plain_c64: step::PlainC64, 4, [1, 2, 3, 4];
-    plain_c128: step::PlainC128, 4, [1, 2, 3, 4];
+    plain_f32: step::PlainF32, 4, false, [1, 2, 3, 4];
+    plain_f64: step::PlainF64, 4, false, [1, 2, 3, 4];
+    plain_i32: step::PlainI32, 4, false, [1, 2, 3, 4];
+    plain_i64: step::PlainI64, 4, false, [1, 2, 3, 4];
+    plain_c64: step::PlainC64, 4, false, [1, 2, 3, 4];
+    plain_c128: step::PlainC128, 4, false, [1, 2, 3, 4];
 }
 
 #[cfg(target_arch = "x86_64")]
 tiles! {
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_f32: step::WideF32, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    wide_f32: step::WideF32, 12, false, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_f64: step::WideF64, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    wide_f64: step::WideF64, 12, false, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_i32: step::WideI32, 8, [1, 2, 3, 4, 5, 6, 7, 8];
+    wide_i32: step::WideI32, 8, false, [1, 2, 3, 4, 5, 6, 7, 8];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_i64: step::WideI64, 8, [1, 2, 3, 4, 5, 6, 7, 8];
+    wide_i64: step::WideI64, 8, false, [1, 2, 3, 4, 5, 6, 7, 8];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_c64: step::WideC64, 6, [1, 2, 3, 4, 5, 6];
+    wide_c64: step::WideC64, 6, false, [1, 2, 3, 4, 5, 6];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    wide_c128: step::WideC128, 6, [1, 2, 3, 4, 5, 6];
+    wide_c128: step::WideC128, 6, false, [1, 2, 3, 4, 5, 6];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512bf16")]
-    pair_bf16: step::PairBf16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    pair_bf16: step::PairBf16, 12, false, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
-    pair_i16: step::PairI16, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    pair_i16: step::PairI16, 12, false, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
-    bytes_us: step::BytesUS, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    bytes_us: step::BytesUS, 12, false, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")]
-    bytes_su: step::BytesSU, 12, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+    bytes_su: step::BytesSU, 12, false, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 }
 
 /// Declares an arithmetic of one element a word, with its plain and its AVX-512 implementation, and that by AVX2
@@ -375,15 +412,15 @@ macro_rules! arithmetics {
             type Sum = $word;
 
             fn tiles() -> &'static Tiles<Self> {
-                static PLAIN: Tiles<$name> = Tiles { run: $plain, rows: $prows, columns: $pcolumns };
+                static PLAIN: Tiles<$name> = Tiles { run: $plain, rows: $prows, columns: $pcolumns, copies: false };
                 #[cfg(target_arch = "x86_64")]
                 {
-                    static WIDE: Tiles<$name> = Tiles { run: $wide, rows: $wrows, columns: $wcolumns };
+                    static WIDE: Tiles<$name> = Tiles { run: $wide, rows: $wrows, columns: $wcolumns, copies: false };
                     if Features::here().avx512 {
                         return &WIDE;
                     }
                     $(
-                        static NARROW: Tiles<$name> = Tiles { run: $narrow, rows: $nrows, columns: $ncolumns };
+                        static NARROW: Tiles<$name> = Tiles { run: $narrow, rows: $nrows, columns: $ncolumns, copies: true };
                         if Features::here().avx2 {
                             return &NARROW;
                         }
@@ -423,7 +460,7 @@ macro_rules! grouped {
             type Sum = $sum;
 
             fn tiles() -> &'static Tiles<Self> {
-                static TILES: Tiles<$name> = Tiles { run: $run, rows: $rows, columns: $columns };
+                static TILES: Tiles<$name> = Tiles { run: $run, rows: $rows, columns: $columns, copies: false };
                 &TILES
             }
         }
@@ -503,11 +540,22 @@ mod tests {
                         start: if started { start.as_ptr() } else { std::ptr::null() },
                         far,
                         along: false,
+                        copy: std::ptr::null_mut(),
                         next: b.as_ptr().cast(),
                         next_step: 0,
                     };
                     // SAFETY: operands and sums are as large as the tile says.
                     unsafe { (tiles.run)(&tile) };
+                    if tiles.copies && rows <= tiles.rows {
+                        let (mut same, mut packed) = (before.clone(), numbers(tiles.columns * terms));
+                        let tile = Tile { c: same.as_mut_ptr(), copy: packed.as_mut_ptr(), ..tile };
+                        // SAFETY: as above, and there is space for all words of a panel.
+                        unsafe { (tiles.run)(&tile) };
+                        assert_eq!(same, c, "{rows} x {columns} x {terms}, packed");
+                        for (from, to) in b.chunks(b_term).zip(packed.chunks(tiles.columns)) {
+                            assert_eq!(from[..columns], to[..columns], "{rows} x {columns} x {terms}");
+                        }
+                    }
                     for (i, &sum) in c.iter().enumerate() {
                         let (row, column) = (i / columns, i % columns);
                         let first = match (accumulate, started) {
