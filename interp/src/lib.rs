@@ -16,8 +16,8 @@
 //! | `ops` | one file per family of opcodes |
 //! | `region` | computations that are applied to elements, as bytecode over blocks of lanes |
 //!
-//! What elements, sums, slices and matrices compute is in `hlo-arithmetic` and `hlo-matrices`; how work is
-//! divided among threads and cancelled, in `hlo-threads`.
+//! What elements, sums, slices and matrices compute is in `hlo-arithmetic`, `hlo-products` and
+//! `hlo-matrices`; how work is divided among threads and cancelled, in `hlo-threads`.
 
 #![forbid(unsafe_code)]
 

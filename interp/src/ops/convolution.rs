@@ -6,14 +6,12 @@
 
 use hlo::attrs::SparsitySide;
 use hlo::diag::codes;
-use hlo::num_complex::Complex;
 use hlo::{AttrKey, Buffer, BufferOf, with_buffer};
-use hlo_arithmetic::kernels::conv::{self, ConvAxis, ConvShape};
-use hlo_arithmetic::kernels::{Integer, Real};
-use hlo_arithmetic::sum::{Accumulate, Rounded};
+use hlo_arithmetic::kernels::conv::{ConvAxis, ConvShape};
+use hlo_products::Contraction;
 
 use super::common::{arrays, dims, integers};
-use super::contract::{self, Job};
+use super::contract;
 use super::dot::check_precision;
 use super::strided::{pack, select, strides};
 use super::{Args, Cx};
@@ -60,7 +58,7 @@ pub(super) fn convolution(cx: &Cx<'_>, args: Args) -> Result<Value> {
     }
     let ty = contract::sum_type(cx);
     let n = out_sizes.iter().product();
-    let out = contract::run(cx, &Windows(shape), lhs, rhs, n, ty)?;
+    let out = contract::run(cx, &Contraction::Convolution(&shape), lhs, rhs, n, ty)?;
     // Back from (batch, spatial, feature): the inverse permutation.
     let mut inverse = Sizes::from_elem(0, out_order.len());
     out_order.iter().enumerate().for_each(|(from, &to)| inverse[to] = from);
@@ -173,28 +171,4 @@ fn permuted(cx: &Cx<'_>, x: Tensor, order: &[usize]) -> Result<Tensor> {
     let (new_sizes, new_steps) = (select(&sizes, order), select(&strides(&sizes), order));
     let buffer = with_buffer!(x.buffer(), v => BufferOf::wrap(pack(v, &new_sizes, &new_steps)));
     Ok(Tensor::new(dims(&new_sizes), buffer))
-}
-
-struct Windows(ConvShape);
-
-impl Job for Windows {
-    const SATURATES: bool = true;
-
-    fn real<T: Real, O: Rounded>(&self, mode: Accumulate, lhs: &[T], rhs: &[T], out: &mut [O]) {
-        conv::real(mode, &self.0, lhs, rhs, out);
-    }
-
-    fn complex<T: Real, O: Rounded>(
-        &self,
-        mode: Accumulate,
-        lhs: &[Complex<T>],
-        rhs: &[Complex<T>],
-        out: &mut [Complex<O>],
-    ) {
-        conv::complex(mode, &self.0, lhs, rhs, out);
-    }
-
-    fn int<T: Integer>(&self, lhs: &[T], rhs: &[T], out: &mut [T]) {
-        conv::int(&self.0, lhs, rhs, out);
-    }
 }

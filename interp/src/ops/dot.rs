@@ -3,14 +3,12 @@
 //! `operand_precision` and `algorithm` ask for less than what is computed, and change nothing.
 
 use hlo::attrs::Precision;
-use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, with_buffer};
-use hlo_arithmetic::kernels::gemm::{self, Gemm, View};
-use hlo_arithmetic::kernels::{Integer, Real};
-use hlo_arithmetic::sum::{Accumulate, Rounded};
+use hlo_arithmetic::kernels::gemm::Gemm;
+use hlo_products::{Contraction, Product};
 
 use super::common::{arrays, dims, list, others};
-use super::contract::{self, Job};
+use super::contract;
 use super::strided::{collapse, pack, select, strides};
 use super::{Args, Cx};
 use crate::error::Result;
@@ -76,9 +74,9 @@ pub(super) fn product(
     };
     let (lhs, lhs_steps) = laid_out(cx, lhs, [&left.batch, &lhs_free, &left.contracting])?;
     let (rhs, rhs_steps) = laid_out(cx, rhs, [&right.batch, &right.contracting, &rhs_free])?;
-    let job = Product { extents, lhs: lhs_steps, rhs: rhs_steps };
+    let contraction = Contraction::Product(Product { extents, lhs: lhs_steps, rhs: rhs_steps });
     let n = extents.batch * extents.m * extents.n;
-    let buffer = contract::run(cx, &job, lhs, rhs, n, ty)?;
+    let buffer = contract::run(cx, &contraction, lhs, rhs, n, ty)?;
     let sizes: Sizes = batch.into_iter().chain(rows).chain(columns).collect();
     Ok(Tensor::new(dims(&sizes), buffer))
 }
@@ -107,43 +105,4 @@ fn laid_out(cx: &Cx<'_>, x: Tensor, groups: [&[usize]; 3]) -> Result<(Tensor, [u
     let size = |group: &[usize]| select(&sizes, group).iter().product::<usize>();
     let (second, third) = (size(groups[1]), size(groups[2]));
     Ok((Tensor::new(dims(&packed_sizes), buffer), [second * third, third, 1]))
-}
-
-/// A batch of matrix products; strides are those of (batch, row, column).
-pub(super) struct Product {
-    pub(super) extents: Gemm,
-    pub(super) lhs: [usize; 3],
-    pub(super) rhs: [usize; 3],
-}
-
-impl Product {
-    fn views<'a, T>(&self, lhs: &'a [T], rhs: &'a [T]) -> (View<'a, T>, View<'a, T>) {
-        let view = |data, [batch, row, column]: [usize; 3]| View { data, batch, row, column };
-        (view(lhs, self.lhs), view(rhs, self.rhs))
-    }
-}
-
-impl Job for Product {
-    const SATURATES: bool = false;
-
-    fn real<T: Real, O: Rounded>(&self, mode: Accumulate, lhs: &[T], rhs: &[T], out: &mut [O]) {
-        let (lhs, rhs) = self.views(lhs, rhs);
-        gemm::real(mode, self.extents, lhs, rhs, out);
-    }
-
-    fn complex<T: Real, O: Rounded>(
-        &self,
-        mode: Accumulate,
-        lhs: &[Complex<T>],
-        rhs: &[Complex<T>],
-        out: &mut [Complex<O>],
-    ) {
-        let (lhs, rhs) = self.views(lhs, rhs);
-        gemm::complex(mode, self.extents, lhs, rhs, out);
-    }
-
-    fn int<T: Integer>(&self, lhs: &[T], rhs: &[T], out: &mut [T]) {
-        let (lhs, rhs) = self.views(lhs, rhs);
-        gemm::int(self.extents, lhs, rhs, out);
-    }
 }
