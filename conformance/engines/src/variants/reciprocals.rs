@@ -29,8 +29,8 @@ fn multiplied(e: &mut Edit<'_>) -> Option<InstrId> {
     let (array, of) = (e.array(e.id())?.clone(), e.instr(divisor));
     let ty = array.element_type;
     let same = [x, divisor].iter().all(|&o| e.array(o).is_some_and(|a| a.element_type == ty));
-    // Of a type of powers of two the reciprocals are exact.
-    let real = ty.is_float() && ty != ElementType::F8E8M0FNU;
+    // Types of a byte and less are computed in wider ones.
+    let real = ty.is_float() && ty.bits() >= 16;
     if e.at().opcode != Opcode::Divide || of.opcode != Opcode::Broadcast || !real || !same {
         return None;
     }

@@ -53,7 +53,9 @@ impl Pass for Regions {
             How::Halved => "folds that choose among elements by halves",
             How::Swapped => "folds that are no sums by their regions with the operands exchanged",
             How::ByColumns => "folds that are no sums over several dimensions, the first fastest",
-            How::Windows => "folds by other computations in windows of 32, and a fold of the windows",
+            How::Windows => {
+                "folds of one operand that are no sums in windows of 32, and a fold of the windows"
+            }
         }
     }
 
@@ -217,34 +219,30 @@ pub(super) fn by_columns(e: &mut Edit<'_>, mut operands: Vec<InstrId>) -> Option
     }
 }
 
-/// A fold that nothing is known of, or that chooses, in windows from the initial values.
+/// A fold of one operand that nothing is known of, or that chooses, in windows from the initial value.
 fn in_windows(e: &mut Edit<'_>) -> Option<InstrId> {
     let operands = operands(e)?;
     let region = e.at().attrs.computation(AttrKey::ToApply)?;
     if !bounds::chooses(e.module, region) && bounds::recognizes(e.module, region) {
         return None;
     }
-    let (values, initial) = operands.split_at(operands.len() / 2);
-    windows(e, values, initial, initial)
+    let [value, initial] = operands[..] else { return None };
+    windows(e, value, initial, initial)
 }
 
-/// A `reduce` over a dimension of more than [`WINDOW_SIZE`] elements: a `reduce-window` from `first` whose
-/// windows do not overlap, padded alike on both sides, and the `reduce` of its results from `initial`.
-pub(super) fn windows(
-    e: &mut Edit<'_>,
-    values: &[InstrId],
-    first: &[InstrId],
-    initial: &[InstrId],
-) -> Option<InstrId> {
+/// A `reduce` of one operand over a dimension of more than [`WINDOW_SIZE`] elements: a `reduce-window` from
+/// `first` whose windows do not overlap, padded alike on both sides, and the `reduce` of its results from
+/// `initial`.
+pub(super) fn windows(e: &mut Edit<'_>, value: InstrId, first: InstrId, initial: InstrId) -> Option<InstrId> {
     if e.at().opcode != Opcode::Reduce {
         return None;
     }
     let attrs = e.at().attrs.clone();
     let folded = attrs.ints(AttrKey::Dimensions)?;
-    let sizes = e.array(*values.first()?)?.dims.to_vec();
+    let array = e.array(value)?.clone();
     let mut window = Window::default();
     let mut counts = Vec::new();
-    for (d, &n) in sizes.iter().enumerate() {
+    for (d, &n) in array.dims.iter().enumerate() {
         let size = if folded.contains(&(d as i64)) { n.clamp(1, WINDOW_SIZE) } else { 1 };
         let count = n.div_euclid(size) + i64::from(n % size > 0);
         let padding = count * size - n;
@@ -254,25 +252,16 @@ pub(super) fn windows(
         window.dims.push(dim);
         counts.push(count);
     }
-    if window.dims.iter().zip(&sizes).all(|(w, &n)| w.size == 1 || w.size == n) {
+    if window.dims.iter().zip(&array.dims).all(|(w, &n)| w.size == 1 || w.size == n) {
         return None;
     }
-    let shapes = values.iter().map(|&x| Some(Shape::array(e.array(x)?.element_type, &counts)));
-    let shapes: Vec<Shape> = shapes.collect::<Option<_>>()?;
     let mut over = Attrs::default();
     over.set(AttrKey::Window, AttrValue::Window(Box::new(window)));
     over.set(AttrKey::ToApply, AttrValue::Computation(attrs.computation(AttrKey::ToApply)?));
-    let operands = [values, first].concat();
-    let mut rest = match &shapes[..] {
-        [shape] => vec![e.shaped(Opcode::ReduceWindow, shape.clone(), &operands, over)?],
-        _ => {
-            let several = e.shaped(Opcode::ReduceWindow, Shape::tuple(shapes), &operands, over)?;
-            (0..values.len() as i64).map(|k| e.get(several, k)).collect::<Option<_>>()?
-        }
-    };
-    rest.extend(initial);
+    let shape = Shape::array(array.element_type, &counts);
+    let folds = e.shaped(Opcode::ReduceWindow, shape, &[value, first], over)?;
     let shape = e.at().shape.clone();
-    e.shaped(Opcode::Reduce, shape, &rest, attrs)
+    e.shaped(Opcode::Reduce, shape, &[folds, initial], attrs)
 }
 
 /// Both halves of the longest dimension begin with the initial values: those are among what is chosen,

@@ -68,10 +68,10 @@ impl Pass for Sums {
             How::Literal => 0,
             How::LiteralByColumns => each(module, fuel, |e| regions::by_columns(e, reduced(e)?)),
             How::LiteralWindows => each(module, fuel, |e| {
-                let operands = reduced(e)?;
+                let [value, initial] = reduced(e)?[..] else { return None };
                 let ty = e.array(e.id())?.element_type;
                 let first = nothing(e, ty);
-                regions::windows(e, &operands[..1], &[first], &operands[1..])
+                regions::windows(e, value, first, initial)
             }),
             How::Reversed => each(module, fuel, reversed),
             How::Blocked => each(module, fuel, |e| split(e, How::Blocked)),
