@@ -98,6 +98,11 @@ fn special_values() {
         (Elementary::asinh, Elementary::acosh, Elementary::atanh);
     let logistic: Unary = Elementary::logistic;
     let table: &[(&str, Unary, Complex<f64>, Complex<f64>)] = &[
+        ("acosh, 2z overflows", acosh, c(f64::MAX, -3.625), c(710.475860073944, -2.0164731842721513e-308)),
+        ("acosh, 2z overflows", acosh, c(-f64::MAX, 2.0), c(710.475860073944, pi)),
+        ("acos, 2z overflows", acos, c(f64::MAX, 0.0), c(0.0, -710.475860073944)),
+        ("asin, 2z overflows", asin, c(-f64::MAX, 0.0), c(-pi / 2.0, 710.475860073944)),
+        ("asinh, 2z overflows", asinh, c(2.0, -f64::MAX), c(710.475860073944, -pi / 2.0)),
         ("exp", exp, c(0.0, -0.0), c(1.0, -0.0)),
         ("exp", exp, c(-0.0, 0.0), c(1.0, 0.0)),
         ("exp", exp, c(1.0, INF), c(NAN, NAN)),

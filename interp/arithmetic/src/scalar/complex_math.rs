@@ -23,7 +23,7 @@ use num_complex::Complex;
 
 use super::{
     complex::sum_of_products,
-    constants::PI,
+    constants::{LN_2, PI},
     dd::{Dd, Wide, exponent_of, power_of_two, scale, two_product, two_sum},
     dd_math as real, trig,
 };
@@ -450,9 +450,19 @@ fn roots_about_one(z: Operand) -> [[Dd; 2]; 2] {
     ]
 }
 
+/// ln |2z| of a number so large that inverse sines and cosines are logarithms of 2z: what they are besides is
+/// of the order of |z|^-2. Products of the roots of smaller ones do not overflow.
+fn log_of_twice(z: Operand) -> Option<Wide> {
+    let is_large = z.re.abs().max(z.im.abs()) > power_of_two(300);
+    is_large.then(|| Wide::from(log_modulus(z).to_dd() + LN_2))
+}
+
 pub(super) fn asin(z: Operand) -> Parts {
     if !is_finite(z) {
         return over_i(asinh_at_infinity(times_i(z)));
+    }
+    if let Some(log) = log_of_twice(z) {
+        return [angle(z.re, Dd::from(z.im.abs())), log.copy_sign(z.im)];
     }
     // Kahan: with the two roots no term cancels.
     let [[p, q], [r, s]] = roots_about_one(z);
@@ -480,6 +490,9 @@ pub(super) fn acos(z: Operand) -> Parts {
         }
         return if z.re == 0.0 { exact(std::f64::consts::FRAC_PI_2, f64::NAN) } else { NAN };
     }
+    if let Some(log) = log_of_twice(z) {
+        return [angle(z.im.abs(), Dd::from(z.re)), log.copy_sign(-z.im)];
+    }
     let [[p, q], [r, s]] = roots_about_one(z);
     let re = trig::atan2(r.abs(), p.abs()).shift(1);
     let im = Wide::from(real::asinh(p * s - q * r));
@@ -492,6 +505,9 @@ pub(super) fn acosh(z: Operand) -> Parts {
             return exact(f64::INFINITY, core_math::atan2(z.im, z.re));
         }
         return NAN;
+    }
+    if let Some(log) = log_of_twice(z) {
+        return [log, angle(z.im, Dd::from(z.re))];
     }
     let part = |(hi, lo): (f64, f64)| Dd::new(hi, lo);
     let [p, q] = sqrt_dd(part(two_sum(z.re, 1.0)), Dd::from(z.im)).map(Wide::to_dd);
