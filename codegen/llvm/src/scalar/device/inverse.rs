@@ -17,13 +17,23 @@ fn roots_about_one<'o, 'ctx>(z: Point<'o, 'ctx>) -> [[Dd<'o, 'ctx>; 2]; 2] {
     ]
 }
 
+/// Whether a number is so large that inverse sines and cosines are logarithms of 2z, and ln |2z|: what they are
+/// besides is of the order of |z|^-2. Products of the roots of smaller ones do not overflow.
+fn log_of_twice<'o, 'ctx>(z: Point<'o, 'ctx>) -> (Cond<'o, 'ctx>, Wide<'o, 'ctx>) {
+    let is_large = z.is_finite() & z.largest().gt(f64::powi(2.0, 300));
+    (is_large, Wide::from_dd(real::log(z.modulus().shift(1.0))))
+}
+
 /// Kahan: with the two roots no term cancels.
 pub(super) fn asin<'o, 'ctx>(z: Point<'o, 'ctx>) -> Parts<'o, 'ctx> {
     let [[p, q], [r, s]] = roots_about_one(z);
     let re = atan2(Dd::from(z.re), p * r - q * s);
     let im = Wide::from_dd(real::asinh(q * r - p * s));
     let at_infinity = over_i(asinh_at_infinity(z.times_i()));
-    z.is_finite().pick([re.copysign(z.re), im.copysign(z.im)], at_infinity)
+    let (is_large, log) = log_of_twice(z);
+    let large = [atan2(Dd::from(z.re), Dd::from(z.im.abs())), log.copysign(z.im)];
+    let cases = [(is_large, large), (z.is_finite(), [re.copysign(z.re), im.copysign(z.im)])];
+    first(&cases, at_infinity)
 }
 
 pub(super) fn asinh<'o, 'ctx>(z: Point<'o, 'ctx>) -> Parts<'o, 'ctx> {
@@ -43,7 +53,10 @@ pub(super) fn acos<'o, 'ctx>(z: Point<'o, 'ctx>) -> Parts<'o, 'ctx> {
     let im = Wide::from_dd(real::asinh(p * s - q * r));
     let infinite = exact(atan2_f64(z.im.abs(), z.re), -ops.infinity().copysign(z.im));
     let half_pi = ops.number(std::f64::consts::FRAC_PI_2);
+    let (is_large, log) = log_of_twice(z);
+    let large = [atan2(Dd::from(z.im.abs()), Dd::from(z.re)), log.copysign(-z.im)];
     let cases = [
+        (is_large, large),
         (z.is_finite(), [re, im.copysign(-z.im)]),
         (z.is_infinite(), infinite),
         (z.re.eq(0.0), exact(half_pi, ops.nan())),
@@ -59,7 +72,10 @@ pub(super) fn acosh<'o, 'ctx>(z: Point<'o, 'ctx>) -> Parts<'o, 'ctx> {
     let re = Wide::from_dd(real::asinh(p * r + q * s));
     let im = atan2(s, p.abs()).shift(1.0);
     let infinite = exact(ops.infinity(), atan2_f64(z.im, z.re));
-    first(&[(z.is_finite(), [re.copysign(one), im.copysign(z.im)]), (z.is_infinite(), infinite)], nan(z))
+    let (is_large, log) = log_of_twice(z);
+    let large = [log, atan2(Dd::from(z.im), Dd::from(z.re))];
+    let usual = [re.copysign(one), im.copysign(z.im)];
+    first(&[(is_large, large), (z.is_finite(), usual), (z.is_infinite(), infinite)], nan(z))
 }
 
 pub(super) fn atanh<'o, 'ctx>(z: Point<'o, 'ctx>) -> Parts<'o, 'ctx> {
