@@ -62,6 +62,17 @@ pub enum Kind {
     NoReference,
 }
 
+impl From<Class> for Kind {
+    fn from(class: Class) -> Kind {
+        match class {
+            Class::Same => Kind::Same,
+            Class::Explained => Kind::Explained,
+            Class::Undecided => Kind::Undecided,
+            Class::Wrong => Kind::Wrong,
+        }
+    }
+}
+
 impl Kind {
     /// Whether this is a failure of the engine whatever the share of undecided elements.
     pub fn is_failure(self) -> bool {
@@ -447,12 +458,7 @@ fn compare(
         Err(why) => return failed(Outcome::crashed(why)),
     }
     let class = difference.arrays.iter().map(|(_, v)| v.class()).max().unwrap_or(Class::Same);
-    difference.kind = match class {
-        Class::Same => Kind::Same,
-        Class::Explained => Kind::Explained,
-        Class::Undecided => Kind::Undecided,
-        Class::Wrong => Kind::Wrong,
-    };
+    difference.kind = class.into();
     difference.actual = Some(actual);
     difference.reference = Some(expected.clone());
     let says_little = class >= Class::Undecided || difference.arrays.iter().any(|(_, v)| v.weak);

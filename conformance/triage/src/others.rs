@@ -79,18 +79,7 @@ impl<'a> Others<'a> {
         let mut others = Others { subject, allowances, pending: VecDeque::new() };
         if allowances.flush_denormals {
             others.flushed(None, settings.run);
-            let mut module = subject.module.clone();
-            let applied = FlushFolds.run(&mut module, &mut { Fuel::UNLIMITED });
-            if applied > 0 && !hlo::verify::verify(&module).has_errors() {
-                others.pending.push_back(Run {
-                    module: Some(module.clone()),
-                    options: settings.run,
-                    flushed: false,
-                    allowances,
-                    most: MAX_ELEMENTS,
-                });
-                others.flushed(Some(module), settings.run);
-            }
+            others.rewritten(&[&FlushFolds], &[], None, settings);
         }
         for allowances in stricter(allowances) {
             let own =
@@ -99,17 +88,7 @@ impl<'a> Others<'a> {
         }
         // Sums literally, each step rounded in the type of the result.
         if allowances.narrow_accumulator && settings.run.accumulate != Accumulate::Region {
-            let options = RunOptions { accumulate: Accumulate::Region, ..settings.run };
-            others.pending.push_back(Run {
-                module: None,
-                options,
-                flushed: false,
-                allowances,
-                most: MAX_ELEMENTS,
-            });
-            if allowances.flush_denormals {
-                others.flushed(None, options);
-            }
+            others.ask(None, RunOptions { accumulate: Accumulate::Region, ..settings.run });
         }
         // Functions that are off by units in the last place are within bounds, and flushing has a run of its
         // own.
@@ -171,11 +150,16 @@ impl<'a> Others<'a> {
         }
         let options =
             RunOptions { accumulate: accumulate.unwrap_or(settings.run.accumulate), ..settings.run };
+        self.ask(Some(module), options);
+    }
+
+    /// Asks for a run, and for the same with denormal numbers flushed.
+    fn ask(&mut self, module: Option<Module>, options: RunOptions) {
         let again = self.allowances.flush_denormals.then(|| module.clone());
         let (allowances, most) = (self.allowances, MAX_ELEMENTS);
-        self.pending.push_back(Run { module: Some(module), options, flushed: false, allowances, most });
-        if again.is_some() {
-            self.flushed(again, options);
+        self.pending.push_back(Run { module, options, flushed: false, allowances, most });
+        if let Some(module) = again {
+            self.flushed(module, options);
         }
     }
 

@@ -161,12 +161,7 @@ fn judge_static(
     }
     difference.tally = Default::default();
     difference.arrays.iter().for_each(|(_, verdict)| difference.tally.add(&verdict.tally));
-    difference.kind = match difference.arrays.iter().map(|(_, verdict)| verdict.class()).max()? {
-        Class::Same => Kind::Same,
-        Class::Explained => Kind::Explained,
-        Class::Undecided => Kind::Undecided,
-        Class::Wrong => Kind::Wrong,
-    };
+    difference.kind = difference.arrays.iter().map(|(_, verdict)| verdict.class()).max()?.into();
     Some(())
 }
 

@@ -5,10 +5,10 @@
 //! ...): those call the run-time library, whose functions `docs/ahead-of-time.md` lists.
 //!
 //! **Invariants:** builds are deterministic: the bytes of an object depend on module and options alone, not
-//! on threads, folders, the clock or, unless the processor is "native", the vectors and the microarchitecture
-//! of the machine that compiles (all machines of one architecture make the same). Results have the bits of [`hlo_codegen::runtime`], since kernels, their
-//! order and buffer assignment are the same. The only visible symbols are the entry point and its
-//! descriptor, whose names begin with the name of the entry point.
+//! on threads, folders or the clock. Unless the processor is "native", they do not depend on the vectors and
+//! the microarchitecture of the compiling machine either, only on its architecture. Results have the bits of
+//! [`hlo_codegen::runtime`], since kernels, their order and buffer assignment are the same. The only
+//! visible symbols are the entry point and its descriptor, whose names begin with the name of the entry point.
 
 mod driver;
 mod table;

@@ -93,7 +93,7 @@ const AARCH64: Tuning = Tuning {
     pairs_of_bf16: false,
 };
 
-/// That of a machine of this architecture of which no more is known than that it is supported.
+/// The row of a machine of this architecture with the baseline's vectors and no more.
 pub(crate) const COMMON: Tuning = if cfg!(target_arch = "x86_64") { AVX2 } else { AARCH64 };
 
 /// All rows.

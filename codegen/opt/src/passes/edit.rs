@@ -207,6 +207,18 @@ impl<'m> Edit<'m> {
         self.shaped(Opcode::Broadcast, shape, &[x], Attrs::new().with(AttrKey::Dimensions, ints(mapping)))
     }
 
+    /// `x * broadcast(one / c)` for `x / broadcast(c)`; `one` is a scalar of the type.
+    pub fn times_reciprocal(&mut self, x: InstrId, divisor: InstrId, one: InstrId) -> Option<InstrId> {
+        let of = self.instr(divisor);
+        let few = *of.operands().first().filter(|_| of.opcode == Opcode::Broadcast)?;
+        let mapping = of.attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
+        let dims = self.array(divisor)?.dims.clone();
+        let ones = self.fill(one, few)?;
+        let inverse = self.binary(Opcode::Divide, ones, few)?;
+        let inverse = self.broadcast(inverse, &dims, &mapping)?;
+        self.binary(Opcode::Multiply, x, inverse)
+    }
+
     /// A reshape.
     pub fn reshape(&mut self, x: InstrId, dims: &[i64]) -> Option<InstrId> {
         let shape = Shape::array(self.instr(x).shape.element_type()?, dims);

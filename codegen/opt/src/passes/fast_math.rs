@@ -20,15 +20,11 @@ pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             return None;
         }
         let [x, y] = e.operands()?;
-        let (ty, dims) = (e.array(e.id())?.element_type, e.array(e.id())?.dims.clone());
+        let ty = e.array(e.id())?.element_type;
         if !is_ieee(ty) || [x, y].iter().any(|&o| e.array(o).map(|a| a.element_type) != Some(ty)) {
             return None;
         }
         let few = *e.instr(y).operands().first().filter(|_| e.instr(y).opcode == Opcode::Broadcast)?;
-        let (small, mapping) = (
-            e.array(few)?.dims.clone(),
-            e.instr(y).attrs.ints_or_empty(hlo::attrs::AttrKey::Dimensions).to_vec(),
-        );
         // The reciprocal that it would become.
         let one = float_bits(ty, 1.0)?;
         if e.array(few)?.checked_elements()? >= e.array(e.id())?.checked_elements()?
@@ -37,10 +33,7 @@ pub(super) fn reciprocal(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
             return None;
         }
         let one = e.scalar_bits(ty, one);
-        let ones = e.fill_dims(one, &small)?;
-        let inverse = e.binary(Opcode::Divide, ones, few)?;
-        let inverse = e.broadcast(inverse, &dims, &mapping)?;
-        e.binary(Opcode::Multiply, x, inverse)
+        e.times_reciprocal(x, y, one)
     })
 }
 

@@ -1,7 +1,6 @@
 //! Quotients by what repeats numbers, or by constants, as products with the reciprocals: `x / broadcast(c)`
 //! as `x * broadcast(1 / c)`.
 
-use hlo::attrs::AttrKey;
 use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each_outside_folds};
 use hlo_opt::passes::{Fuel, Pass};
@@ -26,7 +25,7 @@ impl Pass for Reciprocals {
 
 fn multiplied(e: &mut Edit<'_>) -> Option<InstrId> {
     let [x, divisor] = e.operands()?;
-    let (array, of) = (e.array(e.id())?.clone(), e.instr(divisor));
+    let (array, of) = (e.array(e.id())?, e.instr(divisor));
     let ty = array.element_type;
     let same = [x, divisor].iter().all(|&o| e.array(o).is_some_and(|a| a.element_type == ty));
     // Types of a byte and less are computed in wider ones.
@@ -34,7 +33,6 @@ fn multiplied(e: &mut Edit<'_>) -> Option<InstrId> {
     if e.at().opcode != Opcode::Divide || of.opcode != Opcode::Broadcast || !real || !same {
         return None;
     }
-    let mapping = of.attrs.ints_or_empty(AttrKey::Dimensions).to_vec();
     let few = *of.operands().first()?;
     let source = match e.instr(few).opcode {
         Opcode::Convert => *e.instr(few).operands().first()?,
@@ -46,8 +44,5 @@ fn multiplied(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let one = e.scalar_bits(ElementType::S32, 1);
     let one = e.convert(one, ty)?;
-    let ones = e.fill(one, few)?;
-    let inverse = e.binary(Opcode::Divide, ones, few)?;
-    let inverses = e.broadcast(inverse, &array.dims, &mapping)?;
-    e.binary(Opcode::Multiply, x, inverses)
+    e.times_reciprocal(x, divisor, one)
 }

@@ -275,8 +275,8 @@ ENTRY e {{
     assert_eq!(run(&windows, by_columns, &inputs), expected);
 }
 
-/// Folds of more than 32 elements in windows: those that nothing is known of begin each with the initial value;
-/// sums, of which it is known that they have it once, do not.
+/// Tree reduction of more than 32 elements: windows of an unrecognized region each begin with the initial
+/// value, those of a sum with 0, because a sum has its initial value once.
 #[test]
 fn long_folds_go_by_windows() {
     let text = |ty: &str, steps: &str| {
