@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("judging/a program is cut where bounds blow up", pieces),
         function("judging/denormal numbers that an engine flushes decide as zeros do", flushed),
         function("judging/what a compiler writes out decides as its steps do", written_out),
+        function("judging/what no liberty leaves open is right or wrong", decided),
         function("judging/what comes from a wrong value is wrong", consequences),
         function("judging/options that are wrong say so", usage),
         function("judging/a finding remembers how it was judged", findings),
@@ -335,7 +336,34 @@ ENTRY e {
         f32s(&[f32::NAN; 4]),
         f32s(&[4.0, f32::NAN, 4.0, 4.0]),
     );
+    // The square of 300 overflows f16, before the zero or after it.
+    let overflow = (
+        "HloModule m
+f { a = f16[] parameter(0) b = f16[] parameter(1) ROOT m = f16[] multiply(a, b) }
+ENTRY e {
+  x = f16[3,2] parameter(0)
+  i = f16[] constant(0)
+  ROOT r = f16[2] reduce(x, i), dimensions={0}, to_apply=f
+}",
+        vec![shaped(&[3, 2], half(&[300.0, 2.0, 300.0, 3.0, 2.0, 5.0]))],
+        half(&[f32::NAN, 0.0]),
+        half(&[1.0, 0.0]),
+    );
+    // The imaginary part of frequency 0 has no effect, that of frequency 1 has.
+    let to_real = (
+        "HloModule m
+ENTRY e {
+  x = c128[3] parameter(0)
+  f = f64[4] fft(x), fft_type=IRFFT, fft_length={4}
+  ROOT r = f32[4] convert(f)
+}",
+        vec![c128s(&[(4.0, f64::INFINITY), (0.0, 0.0), (0.0, f64::NAN)])],
+        f32s(&[1.0; 4]),
+        f32s(&[1.0, 1.0, 1.5, 1.0]),
+    );
     for (text, arguments, given, altered) in [
+        overflow,
+        to_real,
         steps,
         blocks,
         partial,
@@ -367,6 +395,59 @@ ENTRY e {
         let o = run(altered, "all");
         ends(&o, 1);
         assert_ne!(last(&o), "ok", "{text}\n{}", out(&o));
+    }
+}
+
+/// What no liberty leaves open is right or wrong.
+fn decided() {
+    let half = |x: f32| array(Buffer::F16(vec![f16::from_f32(x)]));
+    let halves = |x: &[f32]| array(Buffer::F16(x.iter().map(|&x| f16::from_f32(x)).collect()));
+    let complex = |re: f64, im: f64| array(Buffer::C128(vec![hlo::num_complex::Complex::new(re, im)]));
+    let tiny = |x: f64| array(Buffer::F6E2M3FN(vec![Number::from_f64(x)]));
+    let cases = [
+        // A product overflows in every order.
+        (
+            "HloModule m
+f { a = f16[] parameter(0) b = f16[] parameter(1) ROOT m = f16[] multiply(a, b) }
+ENTRY e {
+  x = f16[4] parameter(0)
+  i = f16[] constant(-435.8)
+  ROOT r = f16[1] reduce-window(x, i), window={size=4}, to_apply=f
+}",
+            halves(&[64100.0, 0.5, 0.25, 40.0]),
+            vec![(half(f32::NEG_INFINITY), "ok"), (half(-64100.0), "mismatch"), (half(f32::NAN), "mismatch")],
+        ),
+        // A flushed imaginary part is a zero on its own side of the cut.
+        (
+            "HloModule m
+ENTRY e {
+  x = c128[1] parameter(0)
+  ROOT r = c128[1] sqrt(x)
+}",
+            complex(-4.0, 5e-324),
+            vec![(complex(0.0, 2.0), "ok"), (complex(1e-16, 2.0), "ok"), (complex(0.0, -2.0), "mismatch")],
+        ),
+        // 0 / 0 is a NaN, which the type makes a zero, of either sign; and 0 by that again.
+        (
+            "HloModule m
+ENTRY e {
+  x = f6e2m3fn[1] parameter(0)
+  d = f6e2m3fn[1] divide(x, x)
+  ROOT r = f6e2m3fn[1] divide(x, d)
+}",
+            tiny(0.0),
+            vec![(tiny(0.0), "ok"), (tiny(-0.0), "ok"), (tiny(1.0), "mismatch")],
+        ),
+    ];
+    for (text, argument, results) in cases {
+        let d = Dir::new();
+        let file = d.file("m.hlo", text);
+        let ins = inputs(&d, &[argument]);
+        for (result, verdict) in results {
+            let engine = format!("recorded:{}", recorded(&d, "out.npz", &[result]));
+            let o = hlo(&["run", &file, "--inputs", &ins, "--save-mismatch", "none", "--platform", &engine]);
+            assert_eq!(last(&o), verdict, "{text}\n{}", out(&o));
+        }
     }
 }
 

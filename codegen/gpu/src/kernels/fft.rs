@@ -276,7 +276,11 @@ impl<'ctx> Emitter<'_, '_, 'ctx> {
                 let mirrored = e.icmp(IntPredicate::UGT, point, e.i64(n / 2))?;
                 let there = e.select(mirrored, e.sub(e.i64(n), point)?, point)?;
                 let [re, im] = self.load_number(e, base, self.point_offset(e, side, n, line, there)?)?;
-                Ok([re, e.select(mirrored, e.fneg(im)?, im)?])
+                let im = e.select(mirrored, e.fneg(im)?, im)?;
+                // The number at frequencies 0 and n/2 is real, whatever is stored.
+                let first = e.icmp(IntPredicate::EQ, point, e.i64(0))?;
+                let own_conjugate = e.icmp(IntPredicate::EQ, e.add(point, point)?, e.i64(n))?;
+                Ok([re, e.select(e.or(first, own_conjugate)?, e.float(self.part, 0.0), im)?])
             }
         }
     }

@@ -4,7 +4,7 @@
 //! Transforms of many points are split into smaller ones ([`large`]): planning them as wholes takes longer
 //! than the transforms. Parts of type f32 are computed in f32, parts of type f64 in f64. Real transforms of
 //! even length are complex ones of half the length. A transform with an element that is not finite is NaN
-//! throughout.
+//! throughout, but for imaginary parts that an inverse real transform of one dimension ignores.
 
 mod large;
 mod planner;
@@ -293,6 +293,17 @@ impl<T: FftNum + Float> Volumes<T> {
         self.lengths.iter().product()
     }
 
+    /// Whether a part of an operand's volume, by its offset, is an imaginary part that has no effect: that of
+    /// frequency 0 or n/2 of an inverse real transform of one dimension.
+    fn is_ignored(&self, part: usize) -> bool {
+        let Some(&n) = self.lengths.last() else { return false };
+        let (frequency, imaginary) = (part / 2, part % 2 == 1);
+        self.kind == FftType::Irfft
+            && imaginary
+            && self.volume() == n
+            && (frequency == 0 || 2 * frequency == n)
+    }
+
     fn cost(&self) -> (u64, u64) {
         let (points, size) = ((self.count * self.volume()) as u64, size_of::<Complex<T>>() as u64);
         let real = matches!(self.kind, FftType::Rfft | FftType::Irfft);
@@ -334,13 +345,13 @@ impl<T: FftNum + Float> Volumes<T> {
                         continue;
                     }
                     let x = Shared::<Complex<T>>::new(x).slice(i, 1)[0];
+                    if self.kind == FftType::Irfft {
+                        Shared::<T>::new(out).slice_mut(i, 1)[0] = number(x.re);
+                        continue;
+                    }
                     let finite = x.re.is_finite() && x.im.is_finite();
                     let x = if finite { x } else { Complex::new(T::nan(), T::nan()) };
-                    if self.kind == FftType::Irfft {
-                        Shared::<T>::new(out).slice_mut(i, 1)[0] = x.re;
-                    } else {
-                        Shared::<Complex<T>>::new(out).slice_mut(i, 1)[0] = x;
-                    }
+                    Shared::<Complex<T>>::new(out).slice_mut(i, 1)[0] = x;
                 }
             }
             return;
@@ -568,10 +579,16 @@ impl<T: FftNum + Float> Work<'_, T> {
             return;
         }
         for (from, to) in from.chunks_exact(each).zip(to.chunks_exact_mut(made)) {
-            if !all_finite(from) {
+            if self.spoils(from, 0) {
                 to.fill(T::nan());
             }
         }
+    }
+
+    /// Whether one of some parts of a volume, from the `first` on, is not finite and has an effect.
+    fn spoils(&self, parts: &[T], first: usize) -> bool {
+        let counts = |(i, x): (usize, &T)| !x.is_finite() && !self.volumes.is_ignored(first + i);
+        !all_finite(parts) && parts.iter().enumerate().any(counts)
     }
 
     /// Flags the volumes of `size` parts in which one is not finite, unless rows are whole volumes.
@@ -595,7 +612,7 @@ impl<T: FftNum + Float> Work<'_, T> {
                 let (volume, first) = (i / parts, i % parts * part);
                 // SAFETY: a part of the volume.
                 let x = unsafe { x.slice(volume * size + first, part.min(size - first)) };
-                if !all_finite(x) {
+                if self.spoils(x, first) {
                     flags[volume].store(1, Ordering::Relaxed);
                 }
             });
@@ -606,7 +623,7 @@ impl<T: FftNum + Float> Work<'_, T> {
             for (volume, flag) in flags.iter().enumerate().skip(i * some).take(some) {
                 // SAFETY: the volume's parts.
                 let x = unsafe { x.slice(volume * size, size) };
-                flag.store(u8::from(!all_finite(x)), Ordering::Relaxed);
+                flag.store(u8::from(self.spoils(x, 0)), Ordering::Relaxed);
             }
         });
     }

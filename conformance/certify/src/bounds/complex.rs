@@ -205,18 +205,19 @@ impl Disc {
         super::number::modulus(self.re - re, self.im - im) * (1.0 - 8.0 * f64::EPSILON)
     }
 
-    /// Whether it may meet an axis where its coordinate along that, at least and at most, is on a cut.
+    /// Whether it may meet an axis where its coordinate along that, at least and at most, is on a cut. What is
+    /// known stays on its side: a flushed part is a zero of the same sign.
     fn reaches(&self, on_cut: impl Fn(f64, f64) -> bool, axis: Axis) -> bool {
         let (along, across) = match axis {
             Axis::Real => (self.re, self.im),
             Axis::Imaginary => (self.im, self.re),
         };
-        across.abs() <= self.part && on_cut(along - self.part, along + self.part)
+        !self.known && across.abs() <= self.part && on_cut(along - self.part, along + self.part)
     }
 
     /// Whether the disc may meet the negative real axis, zero included.
     fn meets_cut(&self) -> bool {
-        self.re - self.part <= 0.0 && self.im - self.part <= 0.0 && self.im + self.part >= 0.0
+        self.reaches(|low, _| low <= 0.0, Axis::Real)
     }
 }
 

@@ -7,14 +7,15 @@
 //! 1, of the exact one (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). These products
 //! are the same instruction in f64 on other operands.
 //!
-//! Infinities and NaNs absorb: see [`absorbed`].
+//! Infinities and NaNs absorb: see [`absorbed`]. A product that is beyond the greatest number is infinite in every
+//! order ([`overflowing`]); which infinities and NaNs come of partial products that are, [`specials`] says.
 
 use hlo::opcode::Numeric;
 use hlo::{ElementType, Opcode};
 use hlo_arithmetic::scalar::Elementary;
-use hlo_execution::format::Format;
+use hlo_execution::format::{Format, has_infinities};
 use hlo_execution::special::Special;
-use hlo_interp::Value;
+use hlo_interp::{Tensor, Value};
 
 use super::Radii;
 use super::number::{Numbers, tensor};
@@ -91,7 +92,10 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
 
     let complex = ty.is_complex();
     let all_absorbed = if present.specials && !complex { Some(absorbed(format, run)?) } else { None };
-    let all_vanishing = if format.saturates && !complex { Some(vanishing(run)?) } else { None };
+    let infinite = |t: &&Tensor| Numbers::of(t).re.iter().any(|x| x.is_infinite());
+    let overflows = !complex && !format.saturates && case.results.iter().any(infinite);
+    let all_overflowing = if overflows { Some(overflowing(format, run)?) } else { None };
+    let all_vanishing = if complex { None } else { Some(vanishing(run)?) };
     let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
     let relative = 2.0 * root * units(ty) * format.unit();
     let mut absolute = root * units(ty).max(1.0) * format.min_positive();
@@ -118,7 +122,15 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
                 if !v.is_finite(i) && all_absorbed.as_ref().is_some_and(|all| all[k][i]) {
                     return 0.0;
                 }
-                if all_vanishing.as_ref().is_some_and(|all| all[k][i]) {
+                // The reference has overflowed, and every other order does.
+                let beyond = |all: &Vec<Vec<f64>>| all[k][i] * (1.0 - growth) >= 2.0 * format.max;
+                if v.re[i].is_infinite() && all_overflowing.as_ref().is_some_and(beyond) {
+                    return 0.0;
+                }
+                let vanishes = all_vanishing.as_ref().is_some_and(|all| all[k][i]) && v.is_finite(i);
+                // Where nothing saturates, a zero and a partial product that overflows are a NaN.
+                let survives = |above: f64| format.saturates || above * (1.0 + growth) < format.max;
+                if vanishes && (mode == Mode::Soft || survives(above)) {
                     // The sign is that of all factors.
                     return if present.off { format.min_positive() } else { 0.0 };
                 }
@@ -170,10 +182,78 @@ fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     Some((0..nan.len()).map(|k| (0..nan[k].len()).map(|i| product(k, i)).collect()).collect())
 }
 
-/// Which products of a type without infinities and NaNs have an exact zero among their factors: whatever
-/// saturates on the way, they are 0.
+/// The least magnitude of each exact product of real numbers of which no partial product may underflow, and 0
+/// for all others. Where it is well beyond the greatest number, a partial product overflows in every order, and
+/// no factor is a zero.
+fn overflowing(format: Format, run: Run<'_>) -> Option<Vec<Vec<f64>>> {
+    let least = |x: &Factor, i: usize| match x.special[i] {
+        Special::NONE => (x.magnitude[i] - x.off[i]).max(0.0),
+        _ => 0.0,
+    };
+    let mut products = run(&|x| (0..x.off.len()).map(|i| least(x, i)).collect())?;
+    let small = run(&|x| (0..x.off.len()).map(|i| least(x, i).min(1.0)).collect())?;
+    let safe = 2.0 * format.flushes_below();
+    for (product, &small) in products.iter_mut().flatten().zip(small.iter().flatten()) {
+        if !(small >= safe) {
+            *product = 0.0;
+        }
+    }
+    Some(products)
+}
+
+/// Which infinities and NaNs orders of a product of exact real numbers give: an infinity where the factors above
+/// 1 overflow together, of the sign of all factors; NaN instead where a factor is a zero, and beside it where
+/// those below 1 underflow together.
+pub(super) fn specials(case: &Case<'_>) -> Option<Vec<Special>> {
+    let ([x, initial], [result]) = (&case.args[..], &case.results[..]) else { return None };
+    let ty = result.element_type();
+    let real = |t: &Tensor| t.element_type().is_float();
+    let by = rules::folds_by(case) == Some(Opcode::Multiply)
+        && matches!(case.opcode(), Opcode::Reduce | Opcode::ReduceWindow);
+    if !by || !has_infinities(ty) || ![x.tensor, initial.tensor, *result].into_iter().all(real) {
+        return None;
+    }
+    if !case.has_exact_operands() {
+        return None;
+    }
+    let format = Format::of(ty)?;
+    let shapes = moved_shapes(case, &to_f64);
+    let to = retyped(&case.instr.shape, &to_f64);
+    let probe = Probe::new(case.module, case.instr, &shapes, to, &Regions::Retyped(&to_f64))?;
+    let run = |map: &dyn Fn(f64) -> f64| -> Option<Vec<f64>> {
+        let args = case.args.iter().map(|a| {
+            let each: Vec<f64> = Numbers::of(a.tensor).re.iter().map(|&x| map(x)).collect();
+            Value::Array(tensor(ElementType::F64, a.tensor.dims(), &each))
+        });
+        Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?).re)
+    };
+    // Powers of two count factors, and infinite and NaN ones leave nothing to be said.
+    let present = |is: fn(f64) -> bool| run(&move |x| if is(x) { 2.0 } else { 1.0 });
+    let unknown = present(|x| !x.is_finite())?;
+    let zero = present(|x| x == 0.0)?;
+    let number = |x: f64| if x == 0.0 { 1.0 } else { x.abs() };
+    let above = run(&|x| number(x).max(1.0))?;
+    let below = run(&|x| number(x).min(1.0))?;
+    let sign = run(&|x| if x.is_sign_negative() { -1.0 } else { 1.0 })?;
+    let each = (0..above.len()).map(|i| {
+        if unknown[i] > 1.0 || above[i] < format.max {
+            return Special::NONE;
+        }
+        if zero[i] > 1.0 {
+            return Special::NAN;
+        }
+        let infinity = if sign[i] < 0.0 { Special::NEGATIVE } else { Special::POSITIVE };
+        if below[i] < format.flushes_below() { infinity.or(Special::NAN) } else { infinity }
+    });
+    let each: Vec<Special> = each.collect();
+    (each.len() == result.len()).then_some(each)
+}
+
+/// Which products of real numbers have an exact zero among their factors, and are 0 unless another partial product
+/// is not finite.
 fn vanishing(run: Run<'_>) -> Option<Vec<Vec<bool>>> {
-    let zero = |x: &Factor, i: usize| x.off[i] == 0.0 && x.magnitude[i] == 0.0;
+    let zero =
+        |x: &Factor, i: usize| x.special[i] == Special::NONE && x.off[i] == 0.0 && x.magnitude[i] == 0.0;
     let all = run(&|x| (0..x.off.len()).map(|i| if zero(x, i) { 2.0 } else { 1.0 }).collect())?;
     Some(all.into_iter().map(|of| of.into_iter().map(|count| count > 1.0).collect()).collect())
 }

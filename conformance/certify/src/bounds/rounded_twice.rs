@@ -7,12 +7,12 @@
 //! the middle of two numbers that f16 has that middle, ties go to the even one.
 //!
 //! What is a NaN in f16 becomes a zero in types without NaN, whose sign is the NaN's: IEEE 754 says nothing
-//! of that.
+//! of that. So a zero divided by anything is a zero in these types.
 //!
 //! The exact result is that of the same instruction in f64, which is far nearer to it than any middle in f16
 //! that it is not.
 
-use hlo::ElementType;
+use hlo::{ElementType, Opcode};
 use hlo_execution::format::{Format, rounded};
 use hlo_interp::Value;
 
@@ -35,7 +35,12 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], found: Radii, mode: Mode
     let v = Numbers::of(result);
     if radii.iter().any(|r| !r.is_zero()) {
         // The ends of intervals are rounded once: by another rounding one unit further out at most.
+        let divides = case.opcode() == Opcode::Divide && format.saturates;
+        let numerator = divides.then(|| Numbers::of(case.args[0].tensor));
         return found.mapped(v.len(), |i, r, limits| {
+            if numerator.as_ref().is_some_and(|x| x.re[i] == 0.0 && radii[0].at(i) == 0.0) {
+                return (format.min_positive(), limits);
+            }
             let wider = if r > 0.0 { format.ulp(v.re[i].abs() + r) } else { 0.0 };
             (r + wider, limits.wider(|end| 2.0 * format.ulp(end)))
         });

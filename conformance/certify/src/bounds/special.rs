@@ -8,6 +8,7 @@
 //!   the sum of its positive terms and N that of its negative ones. Where P is beyond the greatest number of
 //!   the accumulator, adding the positive terms first gives plus infinity, and likewise N; where both are,
 //!   NaN. So these are results of a permitted order, whatever the exact sum is.
+//! - **A real product that overflows in some order**: [`multiplied::specials`].
 //! - **What is infinite or NaN in the reference and computed by way of several numbers**: complex products
 //!   and quotients and what is computed from them, complex sums, Fourier transforms, linear systems,
 //!   normalization. Which of infinity and NaN comes out, and in which part, depends on the formula (C99,
@@ -35,7 +36,7 @@ use hlo_interp::{Tensor, Value};
 use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Kind, kind, moves};
-use super::{Leaf, Radii, elementwise, linear, movement, sums};
+use super::{Leaf, Radii, elementwise, linear, movement, multiplied, sums};
 
 /// Those of an array: element by element, or none.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -86,8 +87,11 @@ fn made(case: &Case<'_>, leaves: &mut [Leaf], known: impl Fn(&Leaf) -> bool) {
     if !case.args.iter().all(|a| known(&a.leaf)) {
         return of_specials(case, leaves);
     }
-    let sum = overflowing(case).or_else(|| overflowing_in_parts(case)).or_else(|| transformed(case));
-    let sum = sum.unwrap_or_default();
+    let of_order = overflowing(case)
+        .or_else(|| overflowing_in_parts(case))
+        .or_else(|| transformed(case))
+        .or_else(|| multiplied::specials(case));
+    let of_order = of_order.unwrap_or_default();
     for (k, (leaf, t)) in leaves.iter_mut().zip(&case.results).enumerate() {
         if Format::of(t.element_type()).is_none() {
             continue;
@@ -102,7 +106,7 @@ fn made(case: &Case<'_>, leaves: &mut [Leaf], known: impl Fn(&Leaf) -> bool) {
             let divides = zeros.get(i).copied().unwrap_or_default();
             let formula = by_formula && !v.is_finite(i) || divides;
             let formula = if formula { Special::ANY } else { Special::NONE };
-            let overflow = if k == 0 { sum.get(i).copied().unwrap_or_default() } else { Special::NONE };
+            let overflow = if k == 0 { of_order.get(i).copied().unwrap_or_default() } else { Special::NONE };
             formula.or(overflow).or(at_pole(case, i))
         });
         leaf.bounds.specials = Specials::new(each.collect());
@@ -489,7 +493,7 @@ fn transformed(case: &Case<'_>) -> Option<Vec<Special>> {
     let lengths = case.instr.attrs.ints(AttrKey::FftLength)?.len();
     let block = |dims: &[i64]| dims.iter().rev().take(lengths).product::<i64>().max(1) as usize;
     let (taken, given) = (block(arg.tensor.dims()), block(result.dims()));
-    let x = Numbers::of(arg.tensor);
+    let x = linear::transform_operand(case)?;
     let sums_before_halving = match case.instr.attrs.fft_type()? {
         FftType::Fft | FftType::Ifft => 1.0,
         FftType::Rfft | FftType::Irfft => 2.0,

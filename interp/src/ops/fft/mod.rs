@@ -5,7 +5,8 @@
 //! each part is rounded once at the end. The error before that rounding is at most a few units of the last
 //! place of the wider arithmetic, times the logarithm of the number of points, times the norm of the input:
 //! no claim is made of correct rounding for a part that is far smaller than the norm. A transform with an
-//! element that is not finite is NaN throughout.
+//! element that is not finite is NaN throughout; imaginary parts that an inverse real transform of one
+//! dimension ignores are no part of it, finite or not.
 
 mod plan;
 
@@ -159,8 +160,14 @@ fn complex_to_real<P: Part>(x: &[Number<P>], lengths: &[usize]) -> Vec<P> {
     let kept = last / 2 + 1;
     let volume_in = n.checked_div(last).unwrap_or(0) * kept;
     let mut out = vec![P::zero(); x.len().checked_div(volume_in).unwrap_or(0) * n];
+    // Along one dimension nothing mixes the parts of frequencies 0 and n/2 before their real parts are taken.
+    let one_dimension = n == last;
     plans.volumes(x, volume_in, &mut out, n, |x, out| {
-        let Some((volume, scale)) = plans.load(x.iter().copied()) else { return out.fill(P::nan()) };
+        let used = x.iter().enumerate().map(|(k, &x)| {
+            let real = one_dimension && (k == 0 || 2 * k == last);
+            if real { Number::new(x.re, P::zero()) } else { x }
+        });
+        let Some((volume, scale)) = plans.load(used) else { return out.fill(P::nan()) };
         let mut dims = Sizes::from_slice(lengths);
         dims[lengths.len() - 1] = kept;
         // The outer dimensions first: along them the kept frequencies are whole.
