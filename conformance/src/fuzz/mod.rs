@@ -207,7 +207,9 @@ fn work(shared: &Shared<'_>, worker: usize) {
         let mut found = false;
         for finding in findings {
             let mut known = locked(&shared.known);
-            if known.contains(&finding.signature) || known.len() >= hunt.max_findings {
+            // What is undecided says little of its kind: each such program is one of its own.
+            let again = finding.signature.kind != Kind::Undecided && known.contains(&finding.signature);
+            if again || known.len() >= hunt.max_findings {
                 continue;
             }
             known.push(finding.signature.clone());
@@ -434,19 +436,19 @@ mod tests {
         let module = hlo_engines::frontend::parse_text(text).0.unwrap();
         let engine = hlo_engines::engine::by_name("interpreter:ulp-down").unwrap();
         let hunt_for = |keep_undecided: bool| {
-            let base = Base {
-                name: "m".to_owned(),
+            let base = |name: &str| Base {
+                name: name.to_owned(),
                 module: module.clone(),
                 inputs: vec![Vec::new()],
                 is_stablehlo: false,
             };
-            let bases = Arc::new(vec![base]);
+            let bases = Arc::new(vec![base("m"), base("n")]);
             let source = Source { seed: 3, size: Size::Small, bases, mutated: false, devices: false };
             let hunted = Hunt {
                 reference: &InterpreterEngine,
                 engines: vec![&*engine],
                 source,
-                count: 1,
+                count: 2,
                 shard: (0, 1),
                 max_findings: 9,
                 keep_undecided,
@@ -463,7 +465,8 @@ mod tests {
             });
             (totals.engines[0].undecided, found.into_inner().unwrap())
         };
-        assert_eq!(hunt_for(true), (1, vec![Kind::Undecided]));
-        assert_eq!(hunt_for(false), (1, Vec::new()));
+        // Of one signature, and each is kept.
+        assert_eq!(hunt_for(true), (2, vec![Kind::Undecided; 2]));
+        assert_eq!(hunt_for(false), (2, Vec::new()));
     }
 }
