@@ -64,6 +64,9 @@ pub(crate) struct Options {
     /// Programs with undecided elements are findings too: kept, and told
     #[arg(long, hide_short_help = true)]
     keep_undecided: bool,
+    /// Keep each finding, not only the first of its kind
+    #[arg(long, hide_short_help = true)]
+    keep_all: bool,
     /// Keep findings as they were found
     #[arg(long)]
     no_reduce: bool,
@@ -172,6 +175,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         shard: options.shard.unwrap_or((0, 1)),
         max_findings: options.max_findings,
         keep_undecided: options.keep_undecided,
+        keep_all: options.keep_all,
         max_time: options.max_time,
         timeout,
         jobs,
@@ -239,12 +243,13 @@ const MAX_UNDECIDED: f64 = 1e-5;
 
 /// The key of a hunt: another one begins anew in the same folder.
 fn identity(options: &Options, names: &[String], hunt: &Hunt<'_>) -> String {
-    let Options { seed, size, mutate, programs, one_device, no_reduce, keep_undecided, .. } = options;
+    let Options { seed, size, mutate, programs, one_device, no_reduce, keep_undecided, keep_all, .. } =
+        options;
     let (shard, settings) = (hunt.shard, &hunt.settings);
     let bases = hunt.source.bases.len();
     format!(
         "{} {names:?} seed={seed} size={} shard={shard:?} {settings:?} {mutate:?} {programs:?} \
-         bases={bases} one_device={one_device} no_reduce={no_reduce} keep_undecided={keep_undecided} timeout={:?}",
+         bases={bases} one_device={one_device} no_reduce={no_reduce} keep_undecided={keep_undecided} keep_all={keep_all} timeout={:?}",
         env!("CARGO_PKG_VERSION"),
         size_name(*size),
         hunt.timeout,

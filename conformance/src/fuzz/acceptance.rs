@@ -92,6 +92,7 @@ pub fn accept(fault: &Fault, effort: &Effort) -> Result<Report, Failure> {
         shard: (0, 1),
         max_findings: 1,
         keep_undecided: false,
+        keep_all: false,
         max_time: Some(effort.hunt_time),
         timeout: effort.hunt_time,
         jobs: effort.jobs,

@@ -52,6 +52,8 @@ pub struct Hunt<'a> {
     pub max_findings: usize,
     /// Whether programs with undecided elements are findings, and not only counted.
     pub keep_undecided: bool,
+    /// Whether each finding counts, and not only the first of a signature.
+    pub keep_all: bool,
     /// Stop after so long.
     pub max_time: Option<Duration>,
     /// How long a program on an engine may take that sets its runs no limit by itself.
@@ -208,7 +210,8 @@ fn work(shared: &Shared<'_>, worker: usize) {
         for finding in findings {
             let mut known = locked(&shared.known);
             // What is undecided says little of its kind: each such program is one of its own.
-            let again = finding.signature.kind != Kind::Undecided && known.contains(&finding.signature);
+            let one_of_many = hunt.keep_all || finding.signature.kind == Kind::Undecided;
+            let again = !one_of_many && known.contains(&finding.signature);
             if again || known.len() >= hunt.max_findings {
                 continue;
             }
@@ -407,6 +410,7 @@ mod tests {
             shard: (0, 1),
             max_findings: 9,
             keep_undecided: false,
+            keep_all: false,
             max_time: None,
             timeout: Duration::from_millis(200),
             jobs: 1,
@@ -452,6 +456,7 @@ mod tests {
                 shard: (0, 1),
                 max_findings: 9,
                 keep_undecided,
+                keep_all: false,
                 max_time: None,
                 timeout: Duration::from_secs(60),
                 jobs: 1,
