@@ -1,17 +1,20 @@
 //! Addresses, loads and stores. Offsets are in bytes.
 
-use inkwell::AtomicOrdering;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::core::LLVMBuildGEP2;
+use inkwell::module::Linkage;
 use inkwell::types::{AsTypeRef, BasicType};
 use inkwell::values::{
     AsValueRef, BasicValue, BasicValueEnum, CallSiteValue, InstructionValue, PointerValue,
 };
+use inkwell::{AtomicOrdering, values::UnnamedAddress};
 
 use super::{Emit, Prim, Result, Value};
 
 /// The maximum alignment that streaming stores require, in bytes: the widest register.
 pub const REGISTER: u32 = 64;
+/// The size of a register of AVX, in bytes.
+const AVX_REGISTER: u32 = 32;
 
 impl<'ctx> Emit<'_, 'ctx> {
     /// `base + offset`: a scalar address and a scalar `i64` offset in bytes, or a vector of addresses for a
@@ -58,6 +61,28 @@ impl<'ctx> Emit<'_, 'ctx> {
         let value = self.load(prim, address, align)?;
         self.annotate(&value, "invariant.load", &[])?;
         Ok(value)
+    }
+
+    /// [`Emit::float`], as an operand in memory where a vector is a register of AVX: instructions of AVX2
+    /// broadcast no operand, and in a loop with more constants than there are registers LLVM would broadcast
+    /// each anew into one. It does not see that this is a constant.
+    pub fn float_in_memory(&self, prim: Prim, x: f64) -> Result<Value<'ctx>> {
+        let constant = self.float(prim, x);
+        if !self.x86 || self.avx512 || prim.bits() * self.lanes != 8 * AVX_REGISTER {
+            return Ok(constant);
+        }
+        let name = format!("{prim:?}.{:x}", x.to_bits());
+        let global = self.module.get_global(&name).unwrap_or_else(|| {
+            let global = self.module.add_global(self.ty(prim), None, &name);
+            global.set_initializer(&constant);
+            global.set_alignment(AVX_REGISTER);
+            global.set_linkage(Linkage::Private);
+            global.set_unnamed_address(UnnamedAddress::Global);
+            global.set_constant(true);
+            global.set_externally_initialized(true);
+            global
+        });
+        self.load_invariant(prim, global.as_pointer_value().into(), AVX_REGISTER)
     }
 
     /// Stores all lanes of a value to contiguous elements.

@@ -314,7 +314,8 @@ pub fn extreme_key<'ctx>(
     least: bool,
     x: &Val<'ctx>,
 ) -> Result<Val<'ctx>> {
-    let key = order_key(e, x)?;
+    // All NaNs are behind the infinity, canonical or not.
+    let key = order_key(e, &Val { computed: Computed::Nowhere, ..*x })?;
     let nans = e.int(e.prim_of(key), u64::from(nans_of_a_sign(x.ty)));
     Ok(Val::one(ty, if least { e.add(key, nans)? } else { e.sub(key, nans)? }))
 }

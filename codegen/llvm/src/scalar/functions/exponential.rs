@@ -1,6 +1,6 @@
 //! `e^x` and functions derived from it.
 
-use super::{Digits, at_least, at_most, fabs, polynomial, power_of_two, rint, scale};
+use super::{Digits, at_least, at_most, fabs, has_avx512, polynomial, power_of_two, rint, scale, scaled_sum};
 use crate::scalar::float::copysign;
 use crate::{Emit, FloatPredicate, Prim, Result, Value};
 
@@ -108,13 +108,13 @@ fn reduce<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, c: &Constants) -> Result<Red
 
 /// `e^x`: beyond the bounds it is 0 or overflows.
 pub(super) fn exp<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, digits: Digits) -> Result<Value<'ctx>> {
-    let (prim, c) = (e.prim_of(x), constants(e.prim_of(x), digits));
+    let c = constants(e.prim_of(x), digits);
     let x = at_most(e, at_least(e, x, c.bounds[0])?, c.bounds[1])?;
     let Reduced { n, r, .. } = reduce(e, x, c)?;
     let p = polynomial(e, r, c.terms)?;
     // 1 + (r + r^2 p)
     let tail = e.fma(e.fmul(r, r)?, p, r)?;
-    scale(e, e.fadd(tail, e.float(prim, 1.0))?, n)
+    scaled_sum(e, tail, n)
 }
 
 /// `2^r` on `|r| <= 0.5`, 2^-18; of all that [`exp_bf16`] is asked for, no result is rounded to another
@@ -219,13 +219,26 @@ pub(super) fn tanh<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ct
             let factor = e.float(prim, 2.0 * std::f64::consts::LOG2_E);
             let n = rint(e, e.fmul(magnitude, factor)?)?;
             let r = e.fma(magnitude, factor, e.fneg(n)?)?;
-            e.fadd(scale(e, e.fma(polynomial(e, r, &EXP2)?, r, one)?, n)?, one)?
+            let power = e.fma(polynomial(e, r, &EXP2)?, r, one)?;
+            // Times a normal power of two it is exact: either way rounds once.
+            if e.gpu || has_avx512(e, power) {
+                e.fadd(scale(e, power, n)?, one)?
+            } else {
+                e.fma(power, power_of_two(e, n)?, one)?
+            }
         }
     };
     let large = e.fsub(one, e.fdiv(two, sum)?)?;
 
     let is_large = e.fcmp(FloatPredicate::OGE, magnitude, e.float(prim, from))?;
-    copysign(e, e.select(is_large, large, small)?, x)
+    let result = e.select(is_large, large, small)?;
+    if !e.x86 || e.avx512 {
+        return copysign(e, result, x);
+    }
+    // It is positive: no sign has to be taken away first.
+    let int = Prim::int(prim.bits());
+    let sign = e.and(e.bitcast(x, int)?, e.bitcast(e.float(prim, -0.0), int)?)?;
+    e.bitcast(e.or(e.bitcast(result, int)?, sign)?, prim)
 }
 
 /// `1 / (1 + a)` for `a = e^-|x|`, or `a / (1 + a)` of a negative number, corrected by what rounding took
@@ -314,5 +327,5 @@ pub(super) fn exp2<'ctx>(e: &Emit<'_, 'ctx>, r: Value<'ctx>, n: Value<'ctx>) -> 
     let x = e.fmul(r, e.f64(F64.ln_2[0]))?;
     let low = e.fma(r, e.f64(F64.ln_2[0]), e.fneg(x)?)?;
     let tail = e.fadd(x, e.fma(e.fmul(x, x)?, polynomial(e, x, TERMS)?, low)?)?;
-    scale(e, e.fadd(tail, e.f64(1.0))?, n)
+    scaled_sum(e, tail, n)
 }

@@ -195,7 +195,7 @@ fn rint<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> Result<Value<'ctx>> {
 fn polynomial<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, c: &[f64]) -> Result<Value<'ctx>> {
     let prim = e.prim_of(x);
     let (&last, rest) = c.split_last().expect("invariant: a polynomial has coefficients");
-    rest.iter().rev().try_fold(e.float(prim, last), |sum, &c| e.fma(sum, x, e.float(prim, c)))
+    rest.iter().rev().try_fold(e.float(prim, last), |sum, &c| e.fma(sum, x, e.float_in_memory(prim, c)?))
 }
 
 /// `x`, but `low` below it; a NaN stays. One instruction on x86.
@@ -260,8 +260,8 @@ fn has_avx512<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>) -> bool {
     e.avx512 && matches!(bits, 256 | 512 | 1024)
 }
 
-/// `x * 2^n` for an integral `n` that leaves half of it an exponent of the type, with one rounding where `1/2
-/// <= |x| <= 2`.
+/// `x * 2^n` of a positive `x`, for an integral `n` that leaves half of it an exponent of the type, with one
+/// rounding where `1/2 <= x <= 2`.
 fn scale<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, n: Value<'ctx>) -> Result<Value<'ctx>> {
     if let Some(scaled) = avx512_pairs(e, x, n, "scalef", &|x, n| vec![x, n, x])? {
         return Ok(scaled);
@@ -278,7 +278,31 @@ fn scale<'ctx>(e: &Emit<'_, 'ctx>, x: Value<'ctx>, n: Value<'ctx>) -> Result<Val
         Prim::F64 => e.sext(e.ashr(e.trunc(whole, Prim::I32)?, e.i32(1))?, Prim::I64)?,
         _ => e.ashr(whole, e.i32(1))?,
     };
-    e.fmul(e.fmul(x, power(half)?)?, power(e.sub(whole, half)?)?)
+    product(e, e.fmul(x, power(half)?)?, power(e.sub(whole, half)?)?)
+}
+
+/// `(1 + tail) * 2^n`, rounded as a sum and, by [`scale`], once more as a product; `1/2 <= 1 + tail <= 2`.
+fn scaled_sum<'ctx>(e: &Emit<'_, 'ctx>, tail: Value<'ctx>, n: Value<'ctx>) -> Result<Value<'ctx>> {
+    let prim = e.prim_of(tail);
+    if e.gpu || has_avx512(e, tail) {
+        return scale(e, e.fadd(tail, e.float(prim, 1.0))?, n);
+    }
+    let (int, form) = (Prim::int(prim.bits()), logarithm::layout(prim));
+    let (magic, one) = (e.float(prim, magic(prim)), e.bitcast(e.float(prim, 1.0), int)?);
+    let power = |n| e.bitcast(e.add(e.shl(n, form.shift(e))?, one)?, prim);
+    // `n` and half of it as the low bits of patterns, whose other bits the shift drops.
+    let whole = e.bitcast(e.fadd(n, magic)?, int)?;
+    let half = e.bitcast(e.fma(n, e.float(prim, 0.5), magic)?, int)?;
+    // Multiplying both terms by a power of two leaves the rounding of the sum as it is, since no exponent
+    // ends there.
+    let first = power(half)?;
+    product(e, e.fma(tail, first, first)?, power(e.sub(whole, half)?)?)
+}
+
+/// The product of positive numbers. On x86 plus 0, which changes none: on Zen 3 an addition waits for a
+/// subnormal product, or for one that is too small to be a number, but not for a fused operation's result.
+fn product<'ctx>(e: &Emit<'_, 'ctx>, a: Value<'ctx>, b: Value<'ctx>) -> Result<Value<'ctx>> {
+    if e.x86 { e.fma(a, b, e.float(e.prim_of(a), 0.0)) } else { e.fmul(a, b) }
 }
 
 /// Added to a small number it rounds to an integer, which is then in the low bits of the pattern. (A
