@@ -2,9 +2,10 @@
 //! row at a time, while it is in cache.
 //!
 //! Reductions that do not depend on one another share a sweep over the row; per-element results are the last
-//! sweep. Values that are expensive and used in several sweeps are kept in a buffer on the stack; the others
-//! are recomputed. **Invariant:** as in [`super::nest`], an element is stored in the iteration that loads the
-//! element at the same offset, and after every other sweep of its row.
+//! sweep, or are stored by the last one that folds, if that computes them anyway. Values that are expensive and
+//! used in several sweeps are kept in a buffer on the stack; the others are recomputed. **Invariant:** as in
+//! [`super::nest`], an element is stored in the iteration that loads the element at the same offset, in the
+//! last sweep of its row.
 
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, ElementType, InstrId, Module};
@@ -56,6 +57,8 @@ pub(super) struct Chain<'m> {
     pub(super) elements: Vec<Output>,
     /// Per-row outputs.
     pub(super) singles: Vec<Output>,
+    /// The last sweep that folds stores the per-element outputs: it computes them anyway.
+    stores_in_last: bool,
     /// Results are stored non-temporally.
     pub(super) streaming: bool,
     /// Arrays whose next row is prefetched during the last sweep: it arrives while this one is computed, so
@@ -159,7 +162,10 @@ pub(super) fn fusion(
         }),
     };
     let at_once = row_blocks.as_ref().map_or(1, |t| t.rows);
-    let keeps = keep(&expr, &sweeps, &elements, length.saturating_mul(at_once));
+    let stores_in_last = short.is_none()
+        && row_blocks.is_none()
+        && stores_in_last(&expr, &sweeps, [&elements, &singles], length);
+    let keeps = keep(&expr, &sweeps, &elements, stores_in_last, length.saturating_mul(at_once));
     let streaming = streams(&expr, &elements);
     let next = distant(&expr, &sweeps, &whole, length);
     let rows = vars;
@@ -173,12 +179,28 @@ pub(super) fn fusion(
         keeps,
         elements,
         singles,
+        stores_in_last,
         streaming,
         next,
         short,
         row_blocks,
     };
     Ok((expr, Some(chain)))
+}
+
+/// Whether the last of `sweeps` can store per-element results: it computes them anyway, and nothing is read
+/// after it, whose place a result may have.
+fn stores_in_last(
+    expr: &Expr<'_>,
+    sweeps: &[Folds<'_>],
+    [elements, singles]: [&[Output]; 2],
+    length: i64,
+) -> bool {
+    let last = sweeps.iter().rev().take(1).flat_map(|s| &s.all).flat_map(|f| f.operands.iter().copied());
+    let computed: FxHashSet<NodeId> = expr.reachable(last).into_iter().collect();
+    let per_row = expr.reachable(singles.iter().map(|o| o.node));
+    let reads = per_row.into_iter().any(|n| matches!(expr.nodes[n as usize].op, Op::Load { .. }));
+    length > 1 && !reads && !elements.is_empty() && elements.iter().all(|o| computed.contains(&o.node))
 }
 
 /// Large arrays that the first sweep reads row by row.
@@ -209,7 +231,13 @@ fn streams(expr: &Expr<'_>, elements: &[Output]) -> bool {
 
 /// The nodes that each sweep keeps of rows of that length: those that a later sweep needs, and that cost more
 /// than a load and a store.
-fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64) -> Vec<Vec<NodeId>> {
+fn keep(
+    expr: &Expr<'_>,
+    sweeps: &[Folds<'_>],
+    elements: &[Output],
+    stores_in_last: bool,
+    length: i64,
+) -> Vec<Vec<NodeId>> {
     // A node costs its own and its operands' operations; per-row nodes cost nothing here.
     let mut by_element = vec![false; expr.nodes.len()];
     let mut cost = vec![0u64; expr.nodes.len()];
@@ -231,7 +259,8 @@ fn keep(expr: &Expr<'_>, sweeps: &[Folds<'_>], elements: &[Output], length: i64)
     let mut kept: FxHashSet<NodeId> = FxHashSet::default();
     let mut budget = KEPT_ROW_BYTES;
     let roots = sweeps.iter().map(|s| s.all.iter().flat_map(|f| f.operands.clone()).collect::<Vec<_>>());
-    let roots = roots.chain([elements.iter().map(|o| o.node).collect()]);
+    let stored = elements.iter().filter(|_| !stores_in_last).map(|o| o.node);
+    let roots = roots.chain([stored.collect()]);
     for (sweep, roots) in roots.enumerate() {
         let mut seen = FxHashSet::default();
         let mut pending: Vec<NodeId> = roots;
@@ -356,6 +385,12 @@ impl<'m> Chain<'m> {
     #[cfg(test)]
     pub(super) fn is_blocked(&self) -> bool {
         self.row_blocks.is_some()
+    }
+
+    /// Whether the last sweep that folds stores the per-element results.
+    #[cfg(test)]
+    pub(super) fn stores_in_last(&self) -> bool {
+        self.stores_in_last
     }
 
     /// The number of units, and how many of them a chunk should have.
@@ -522,7 +557,7 @@ impl<'m> Chain<'m> {
                 c.store_value(value, o.array, &o.at, false)?;
             }
         }
-        if !self.elements.is_empty() {
+        if !self.elements.is_empty() && !self.stores_in_last {
             c.lanes = widths.last().copied().unwrap_or(1);
             self.results(c, target, buffers)?;
         }
@@ -547,8 +582,12 @@ impl<'m> Chain<'m> {
                 buffers.iter().filter(|b| b.sweep < Some(number)).try_for_each(|b| b.load(c, &self.offset))
             },
             after: &|c| {
-                if self.elements.is_empty() && number > 0 && number + 1 == self.sweeps.len() {
+                let last = number + 1 == self.sweeps.len();
+                if (self.elements.is_empty() || self.stores_in_last) && number > 0 && last {
                     self.prefetch(c)?;
+                }
+                if self.stores_in_last && last {
+                    nest::store_all(c, &self.elements, self.streaming)?;
                 }
                 buffers.iter().filter(|b| b.sweep == Some(number)).try_for_each(|b| b.store(c, &self.offset))
             },

@@ -700,6 +700,40 @@ fn rows() {
     check_with(&text, 1, Some(9), Close::Within(1e-4));
 }
 
+/// Results that the last sweep stores, since it computes them; and ones that depend on what it folds, or are
+/// beside a result of rows that reads an element again.
+#[test]
+fn rows_stored_while_they_are_folded() {
+    let regions = region("s", "f32", "add") + &region("m", "f32", "maximum");
+    for (n, length) in [(5, 64), (7, 33), (3, 1000), (90, 450)] {
+        let (all, row) = (format!("f32[{n},{length}]"), format!("f32[{n}]"));
+        let sums = format!("  o = {all} broadcast(h), dimensions={{0}}\n  d = {all} add(p, o)\n");
+        let again = format!(
+            "  k = f32[{n},1] slice(p0), slice={{[0:{n}], [0:1]}}\n  l = {row} reshape(k)\n  w = {row} add(h, l)\n"
+        );
+        for (more, stored, single, at_once) in [
+            ("", "p", "h", true),
+            ("", "c", "h", true),
+            (&*sums, "d", "h", false),
+            (&*again, "p", "w", false),
+        ] {
+            let body = format!(
+                "  i = f32[] constant(-inf)\n  z = f32[] constant(0)\n  a = {row} reduce(p0, i), dimensions={{1}}, to_apply=m\n  \
+                 b = {all} broadcast(a), dimensions={{0}}\n  c = {all} subtract(p0, b)\n  e = {all} exponential(c)\n  \
+                 t = {row} reduce(e, z), dimensions={{1}}, to_apply=s\n  u = {all} broadcast(t), dimensions={{0}}\n  \
+                 p = {all} divide(e, u)\n  q = {all} multiply(p, c)\n  h = {row} reduce(q, z), dimensions={{1}}, to_apply=s\n\
+                 {more}  ROOT r = ({all}, {row}) tuple({stored}, {single})"
+            );
+            let text = fused("kCustom", &[&all], &format!("({all}, {row})"), &body, &regions);
+            let module = crate::kernel_tests::parse(&text);
+            let fusion = module.root(module.entry());
+            let (_, chain) = crate::loops::rows::fusion(&module, fusion).expect("invariant: rows");
+            assert_eq!(chain.map(|c| c.stores_in_last()), Some(at_once), "{text}");
+            check_with(&text, 1, Some(9), Close::Within(1e-4));
+        }
+    }
+}
+
 #[test]
 fn scatters() {
     let overwrite = "f {\n  x = f32[] parameter(0)\n  ROOT y = f32[] parameter(1)\n}\n\n".to_owned();
