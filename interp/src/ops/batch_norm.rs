@@ -6,6 +6,9 @@
 //! of (x - K) and of (x - K)^2 need one look at the array, and as K is one of n elements, (mean - K)^2 is at
 //! most n times the variance, so that subtracting it costs no more than log2(n) bits. (XLA's expansion takes
 //! the mean of squares minus the square of the mean in the element type, and rounds each.)
+//!
+//! Double-double arithmetic has the range of f64: features whose squares could leave it are scaled down by a
+//! power of two first ([`scales`]).
 
 use hlo::{AttrKey, ElementType};
 use hlo_arithmetic::scalar::dd::Dd;
@@ -37,9 +40,9 @@ pub(super) fn inference(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let input = Input::new(cx, args)?;
     let [x, scale, offset, mean, variance] = input.take()?;
     let out = if input.wide {
-        normalize::<Dd>(&input, x, scale, offset, &widened(mean), &widened(variance))
+        normalize::<Dd>(&input, x, &input.unscaled(), scale, offset, &widened(mean), &widened(variance))
     } else {
-        normalize::<f64>(&input, x, scale, offset, &widened(mean), &widened(variance))
+        normalize::<f64>(&input, x, &input.unscaled(), scale, offset, &widened(mean), &widened(variance))
     };
     input.results(vec![out])
 }
@@ -93,6 +96,11 @@ impl<'a> Input<'a> {
     fn take<const N: usize>(&self) -> Result<[&[f64]; N]> {
         let operands: Vec<&[f64]> = self.operands.iter().map(Tensor::slice).collect();
         operands.try_into().map_err(|_| self.cx.unsupported("with such operands"))
+    }
+
+    /// The scales of features whose elements are taken as they are.
+    fn unscaled(&self) -> Vec<f64> {
+        vec![1.0; self.features]
     }
 
     /// The feature of an element.
@@ -175,39 +183,75 @@ fn count<R: Real>(input: &Input<'_>, n: usize) -> R {
 
 fn train<R: Summed>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64]) -> Vec<Vec<f64>> {
     let n: R = count(input, x.len());
+    let scales = scales(input, x);
     // K is 0 where there is no element, or the first is not finite.
     let finite = |feature: usize| x.get(feature * input.inner).copied().filter(|k| k.is_finite());
-    let first: Vec<R> = (0..input.features).map(|f| R::from_f64(finite(f).unwrap_or(0.0))).collect();
-    let left = |feature: usize, i: usize| R::from_f64(x[i]) - first[feature];
+    let first: Vec<R> =
+        (0..input.features).map(|f| R::from_f64(finite(f).unwrap_or(0.0) * scales[f])).collect();
+    let left = |feature: usize, i: usize| R::from_f64(x[i] * scales[feature]) - first[feature];
     let sums = input.sums(x.len(), &left);
     let squares = input.sums(x.len(), &|feature, i| left(feature, i).norm());
     let from_first: Vec<R> = sums.iter().map(|&sum| sum / n).collect();
     let mean: Vec<R> = first.iter().zip(&from_first).map(|(&k, &x)| k + x).collect();
     let variance = squares.iter().zip(&from_first).map(|(&sum, &x)| sum / n - x * x);
     let variance: Vec<R> = variance.map(|v| if v < R::default() { R::default() } else { v }).collect();
-    let normalized = normalize(input, x, scale, offset, &mean, &variance);
-    vec![normalized, narrowed(mean), narrowed(variance)]
+    let normalized = normalize(input, x, &scales, scale, offset, &mean, &variance);
+    let mean = narrowed(mean).into_iter().zip(&scales).map(|(mean, s)| mean / s);
+    let variance = narrowed(variance).into_iter().zip(&scales).map(|(variance, s)| variance / s / s);
+    vec![normalized, mean.collect(), variance.collect()]
 }
 
+/// For each feature the power of two that its elements are multiplied by: 1, unless sums of their squares could
+/// leave the range of f64.
+fn scales(input: &Input<'_>, x: &[f64]) -> Vec<f64> {
+    const LARGE: f64 = f64::from_bits((1023 + 450) << 52);
+    const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
+    let mut scales = input.unscaled();
+    if input.wide {
+        for (i, x) in x.iter().enumerate() {
+            if x.abs() >= LARGE {
+                scales[input.feature(i)] = DOWN;
+            }
+        }
+    }
+    scales
+}
+
+/// Normalizes elements; mean and variance are those of elements times `scales`, a power of two for each feature.
 fn normalize<R: Real>(
     input: &Input<'_>,
     x: &[f64],
+    scales: &[f64],
     scale: &[f64],
     offset: &[f64],
     mean: &[R],
     variance: &[R],
 ) -> Vec<f64> {
-    let factor: Vec<R> =
-        deviations(input, variance).into_iter().zip(scale).map(|(d, &s)| R::from_f64(s) / d).collect();
+    let factor: Vec<R> = deviations(input, scales, variance)
+        .into_iter()
+        .zip(scale)
+        .map(|(d, &s)| R::from_f64(s) / d)
+        .collect();
     each(x.len(), &|i| {
         let f = input.feature(i);
-        ((R::from_f64(x[i]) - mean[f]) * factor[f] + R::from_f64(offset[f])).to_f64()
+        ((R::from_f64(x[i] * scales[f]) - mean[f]) * factor[f] + R::from_f64(offset[f])).to_f64()
     })
 }
 
-/// `sqrt(variance + epsilon)`.
-fn deviations<R: Real>(input: &Input<'_>, variance: &[R]) -> Vec<R> {
-    variance.iter().map(|&v| (v + R::from_f64(input.epsilon)).root()).collect()
+/// `sqrt(variance + epsilon)`, of elements that are scaled.
+fn deviations<R: Real>(input: &Input<'_>, scales: &[f64], variance: &[R]) -> Vec<R> {
+    let epsilon = R::from_f64(input.epsilon);
+    let deviation = |(&variance, &scale): (&R, &f64)| {
+        if scale == 1.0 {
+            (variance + epsilon).root()
+        } else if variance == R::default() {
+            epsilon.root() * R::from_f64(scale)
+        } else {
+            // Elements as large differ by so much that epsilon is far below a unit of their variance.
+            variance.root()
+        }
+    };
+    variance.iter().zip(scales).map(deviation).collect()
 }
 
 fn gradients<R: Summed>(
@@ -220,7 +264,7 @@ fn gradients<R: Summed>(
 ) -> Vec<Vec<f64>> {
     let n: R = count(input, x.len());
     let mean: Vec<R> = widened(mean);
-    let deviation = deviations(input, &widened::<R>(variance));
+    let deviation = deviations(input, &input.unscaled(), &widened::<R>(variance));
     let centered = |feature: usize, i: usize| R::from_f64(x[i]) - mean[feature];
     let of_offset = input.sums(x.len(), &|_, i| R::from_f64(gradient[i]));
     let correlation = input.sums(x.len(), &|feature, i| R::from_f64(gradient[i]) * centered(feature, i));
