@@ -99,6 +99,7 @@ mod reordered;
 mod rounded_twice;
 mod rules;
 mod scans;
+mod scattered;
 mod scope;
 mod selected;
 mod special;
@@ -157,7 +158,12 @@ pub struct Limited {
     each: Vec<f64>,
     /// Of each element.
     limits: Vec<Limits>,
+    /// Of each element the ranges that it is in one of; none: nothing is known. Only who judges looks at them.
+    ranges: Option<Arc<Vec<Ranges>>>,
 }
+
+/// Ranges of numbers, both ends included.
+type Ranges = Box<[[f64; 2]]>;
 
 impl Radii {
     /// These, as [`Radii::Zero`] or [`Radii::Unknown`] if they are. NaN, the result of arithmetic on
@@ -189,7 +195,7 @@ impl Radii {
             return Radii::new(each);
         }
         each.iter_mut().filter(|r| r.is_nan()).for_each(|r| *r = f64::INFINITY);
-        Radii::Limited(Arc::new(Limited { each, limits }))
+        Radii::Limited(Arc::new(Limited { each, limits, ranges: None }))
     }
 
     /// Those of other elements in the order of `from`, which gives for each the element of these that it is.
@@ -200,7 +206,8 @@ impl Radii {
             Radii::Each(each) => Radii::new(from.map(|i| each[i]).collect()),
             Radii::Limited(of) => {
                 let limits = from.clone().map(|i| of.limits[i]).collect();
-                Radii::limited(from.map(|i| of.each[i]).collect(), limits)
+                let ranges = of.ranges.as_ref().map(|r| from.clone().map(|i| r[i].clone()).collect());
+                Radii::limited(from.map(|i| of.each[i]).collect(), limits).in_ranges(ranges)
             }
         }
     }
@@ -239,6 +246,31 @@ impl Radii {
         }
     }
 
+    /// The same, of elements that are each in one of some ranges.
+    fn in_ranges(self, ranges: Option<Vec<Ranges>>) -> Radii {
+        let Some(ranges) = ranges.filter(|all| all.iter().any(|r| !r.is_empty())) else { return self };
+        let n = ranges.len();
+        let limited = match self {
+            Radii::Zero => return Radii::Zero,
+            Radii::Unknown => {
+                Limited { each: vec![f64::INFINITY; n], limits: vec![Limits::NONE; n], ranges: None }
+            }
+            Radii::Each(each) => {
+                Limited { each: Arc::unwrap_or_clone(each), limits: vec![Limits::NONE; n], ranges: None }
+            }
+            Radii::Limited(of) => Arc::unwrap_or_clone(of),
+        };
+        Radii::Limited(Arc::new(Limited { ranges: Some(Arc::new(ranges)), ..limited }))
+    }
+
+    /// The ranges that elements are in one of, if they are known of any.
+    fn ranges(&self) -> Option<&Vec<Ranges>> {
+        match self {
+            Radii::Zero | Radii::Unknown | Radii::Each(_) => None,
+            Radii::Limited(of) => of.ranges.as_deref(),
+        }
+    }
+
     /// The same without limits.
     fn without_limits(&self) -> Radii {
         match self {
@@ -259,9 +291,11 @@ impl Radii {
     }
 
     /// Whether a real number or NaN is within the limits of an element, or of the real part of a complex one,
-    /// if there are any.
+    /// if there are any, and in one of its ranges.
     pub fn admits(&self, i: usize, value: f64) -> bool {
+        let ranges = self.ranges().map(|all| &all[i]).filter(|ranges| !ranges.is_empty());
         self.limits(i).admit(value)
+            && ranges.is_none_or(|ranges| ranges.iter().any(|&[low, high]| (low..=high).contains(&value)))
     }
 
     /// Whether there are limits at all.
@@ -314,7 +348,13 @@ impl Radii {
         match self {
             Radii::Zero | Radii::Unknown => 0,
             Radii::Each(each) => size_of_val(&each[..]) as u64,
-            Radii::Limited(of) => (size_of_val(&of.each[..]) + size_of_val(&of.limits[..])) as u64,
+            Radii::Limited(of) => {
+                let of_ranges = |all: &Arc<Vec<Ranges>>| {
+                    size_of_val(&all[..]) + all.iter().map(|ranges| size_of_val(&ranges[..])).sum::<usize>()
+                };
+                let ranges = of.ranges.as_ref().map_or(0, of_ranges);
+                (size_of_val(&of.each[..]) + size_of_val(&of.limits[..]) + ranges) as u64
+            }
         }
     }
 }

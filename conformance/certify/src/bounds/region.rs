@@ -3,7 +3,8 @@
 //! their order.
 //!
 //! - **Operations** (sums, products, extremes, logic) of the accumulator with a function of elements alone
-//!   are read off the expression: `acc + x * x`.
+//!   are read off the expression: `acc + x * x`. A sum or product that is computed in a wider type and then
+//!   converted is one of its own type.
 //! - **Choices** (argmax, extremes written out, overwriting) are not matched against forms, since there are
 //!   too many. That such a region only compares ([`Compared`]) is shown from its expression: comparisons of
 //!   an accumulator with its element or with constants, logic on their results, and selections by these. So
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use hlo::attrs::CompareType;
 use hlo::opcode::Numeric;
 use hlo::{ComputationId, ConstantValue, ElementType, Module, Opcode};
-use hlo_execution::format::Format;
+use hlo_execution::format::{Format, has_infinities};
 use hlo_execution::run::RunOptions;
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Devices, Tensor, Value};
@@ -152,31 +153,67 @@ impl<'m> Region<'m> {
         if self.accumulators_first { component + self.components.len() } else { component }
     }
 
-    /// The operation on its accumulator that a component is, and the node that is its other operand.
+    /// The operation on its accumulator that a component is, and the node that is its other operand, perhaps in
+    /// a wider type.
     fn folded(&self, component: usize) -> Option<(Opcode, usize)> {
         let root = self.expression.results[component];
+        let (root, wide) = match (self.expression.opcode(root)?, &self.expression.nodes[root].operands[..]) {
+            (Opcode::Convert, &[inner]) => (inner, true),
+            (_, _) => (root, false),
+        };
         let opcode = self.expression.opcode(root)?;
-        let folds = matches!(
-            opcode,
-            Opcode::Add
-                | Opcode::Multiply
-                | Opcode::Maximum
-                | Opcode::Minimum
-                | Opcode::And
-                | Opcode::Or
-                | Opcode::Xor
-        );
+        let (from, to) = (self.expression.parameters[component], self.expression.nodes[root].ty);
+        let rounded = matches!(opcode, Opcode::Add | Opcode::Multiply) && (!wide || rounds_once(from, to));
+        let folds = rounded
+            || !wide
+                && matches!(
+                    opcode,
+                    Opcode::Maximum | Opcode::Minimum | Opcode::And | Opcode::Or | Opcode::Xor
+                );
         let [a, b] = self.expression.nodes[root].operands[..] else { return None };
         // The nodes of parameters are the first ones.
         let accumulator = self.accumulator(component);
-        let other = match (a == accumulator, b == accumulator) {
+        let converted = |node: usize| {
+            self.expression.opcode(node) == Some(Opcode::Convert)
+                && self.expression.nodes[node].operands == [accumulator]
+        };
+        let accumulates = |node: usize| if wide { converted(node) } else { node == accumulator };
+        let other = match (accumulates(a), accumulates(b)) {
             (true, false) => b,
             (false, true) => a,
             (true, true) | (false, false) => return None,
         };
+        (folds && self.is_of_elements(other)).then_some((opcode, other))
+    }
+
+    fn is_of_elements(&self, node: usize) -> bool {
         let n = self.components.len();
         let is_element = |p: &usize| (*p >= n) == self.accumulators_first;
-        (folds && self.expression.dependencies(&[other]).iter().all(is_element)).then_some((opcode, other))
+        self.expression.dependencies(&[node]).iter().all(is_element)
+    }
+
+    /// What a component takes away from its accumulator, if that depends on elements alone.
+    pub(super) fn subtracted(&self, component: usize) -> Option<usize> {
+        let root = self.expression.results[component];
+        let &[a, b] = &self.expression.nodes[root].operands[..] else { return None };
+        let subtracts = self.expression.opcode(root) == Some(Opcode::Subtract);
+        (subtracts && a == self.accumulator(component) && self.is_of_elements(b)).then_some(b)
+    }
+
+    /// Of a component that is the greater of the magnitudes of its accumulator and its element that of the
+    /// element.
+    pub(super) fn greatest_magnitude(&self, component: usize) -> Option<usize> {
+        let root = self.expression.results[component];
+        let &[a, b] = &self.expression.nodes[root].operands[..] else { return None };
+        let magnitude_of = |node: usize, of: usize| {
+            self.expression.opcode(node) == Some(Opcode::Abs) && self.expression.nodes[node].operands == [of]
+        };
+        let own = |node: usize| magnitude_of(node, self.accumulator(component));
+        let other = |node: usize| magnitude_of(node, self.element(component));
+        if self.expression.opcode(root)? != Opcode::Maximum {
+            return None;
+        }
+        if own(a) && other(b) { Some(b) } else { (own(b) && other(a)).then_some(a) }
     }
 
     /// The components that a component depends on, and that these depend on, and so on.
@@ -381,6 +418,13 @@ fn holds(from: ElementType, to: ElementType) -> bool {
         }
         (Some(_), None) | (None, Some(_)) => false,
     }
+}
+
+/// Whether a sum or product in a wider type that is then rounded to this one is as if rounded once (Figueroa,
+/// When is double rounding innocuous?, 1995), overflow and all.
+fn rounds_once(ty: ElementType, wide: ElementType) -> bool {
+    let (Some(f), Some(w)) = (Format::of(ty), Format::of(wide)) else { return false };
+    has_infinities(ty) && holds(ty, wide) && w.precision >= 2 * f.precision + 2
 }
 
 /// Ranks that representatives lack, of each member.

@@ -13,14 +13,14 @@
 //! Of a component that is not recognized nothing is known, unless each result has one element, or NaN is all
 //! that there can be ([`absorbed`]). Some
 //! instructions leave no order to choose: scatters whose updates all go to different elements of the operand,
-//! as they are in this run; and scans, which are ordered by definition, unless they say that their
+//! as they are in this run, and of others the elements with one update or none ([`scattered`]); and scans, which are ordered by definition, unless they say that their
 //! computation is associative: then brackets are free, elements still stand in their order.
 
 use std::sync::Arc;
 
 use hlo::{AttrKey, ComputationId, ElementType, Module, Opcode, Shape};
 use hlo_execution::allowances::Allowances;
-use hlo_execution::format::{Format, power_of_two};
+use hlo_execution::format::{Format, power_of_two, rounded};
 use hlo_execution::run::RunOptions;
 use hlo_execution::special::Special;
 use hlo_interp::{Accumulate, Tensor};
@@ -31,7 +31,7 @@ use super::region::{Component, Region, evaluated};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
 use super::special::Specials;
 use super::terms::Terms;
-use super::{Bounds, Leaf, Radii, Settings, Tree, absorbed, folds, selected, sums};
+use super::{Bounds, Leaf, Radii, Settings, Tree, absorbed, folds, scattered, selected, sums};
 
 /// What the order of a fold comes to.
 pub(super) enum Order {
@@ -66,9 +66,12 @@ fn recognized(case: &Case<'_>) -> Order {
     let mut terms = if case.opcode() == Opcode::Scatter { Terms::of(case) } else { None };
     if indices_are_exact
         && case.settings.allowances.reorder_regions
-        && terms.as_ref().is_some_and(Terms::are_single)
+        && let Some(terms) = terms.as_ref().filter(|terms| terms.are_single())
     {
-        return Order::Fixed;
+        if rules::overwrites(case) || plain(case).is_some() {
+            return Order::Fixed;
+        }
+        return scattered::bounds(case, terms, &[]).map_or(Order::Fixed, Order::Any);
     }
     if let Some(order) = plain(case) {
         return order;
@@ -87,15 +90,46 @@ fn recognized(case: &Case<'_>) -> Order {
         .computation(key)
         .and_then(|c| Region::new(case.module, c, accumulators_first, case.settings))
         .filter(|region| region.components.len() == case.results.len());
-    let Some(region) = region else { return Order::Unknown };
+    let bounds = match region {
+        Some(region) => components(case, &region, indices_are_exact, &mut terms),
+        None => vec![None; case.results.len()],
+    };
+    if indices_are_exact
+        && let Some(terms) = terms.as_ref().filter(|_| case.opcode() == Opcode::Scatter)
+        && let Some(all) = scattered::bounds(case, terms, &bounds)
+    {
+        return Order::Any(all);
+    }
+    if bounds.iter().all(Option::is_none) {
+        return Order::Unknown;
+    }
+    let each = bounds.into_iter().zip(&case.results);
+    Order::Any(each.map(|(b, t)| b.unwrap_or_else(|| Bounds::unknown(t.len()))).collect())
+}
+
+/// The bounds of each component that is recognized.
+fn components(
+    case: &Case<'_>,
+    region: &Region<'_>,
+    indices_are_exact: bool,
+    terms: &mut Option<Terms>,
+) -> Vec<Option<Bounds>> {
     let mut bounds: Vec<Option<Bounds>> = vec![None; case.results.len()];
     for (i, component) in region.components.iter().enumerate() {
-        if let Component::Fold(by, node) = *component {
-            bounds[i] = folded(case, &region, i, by, node);
-        }
+        bounds[i] = match *component {
+            Component::Fold(by, node) => folded(case, region, i, by, node),
+            // Of a scatter the accumulator is always the first operand, so updates only are exchanged.
+            Component::Unrecognized if case.opcode() == Opcode::Scatter => {
+                region.subtracted(i).and_then(|node| folded(case, region, i, Opcode::Subtract, node))
+            }
+            Component::Unrecognized if is_positive(case, i) => {
+                region.greatest_magnitude(i).and_then(|node| folded(case, region, i, Opcode::Maximum, node))
+            }
+            Component::Choice(_) | Component::Unrecognized => None,
+        };
     }
     if terms.is_none() && !region.choices.is_empty() {
-        terms = Terms::of(case);
+        *terms = Terms::of(case);
     }
     for choice in &region.choices {
         if !indices_are_exact {
@@ -108,11 +142,7 @@ fn recognized(case: &Case<'_>) -> Order {
             bounds[m] = Some(rules::concluded(case.results[m], soft, hard));
         }
     }
-    if bounds.iter().all(Option::is_none) {
-        return Order::Unknown;
-    }
-    let each = bounds.into_iter().zip(&case.results);
-    Order::Any(each.map(|(b, t)| b.unwrap_or_else(|| Bounds::unknown(t.len()))).collect())
+    bounds
 }
 
 /// Whether a computation gives the same bits in any order of exact operands.
@@ -281,16 +311,33 @@ fn integer_sum(case: &Case<'_>) -> Option<Vec<Bounds>> {
     Some(vec![rules::concluded(result, soft?, hard?)])
 }
 
+/// Whether a component begins with numbers that are not negative, and exact.
+fn is_positive(case: &Case<'_>, component: usize) -> bool {
+    selected::arguments(case, component).is_some_and(|[_, initial]| {
+        let numbers = Numbers::of(initial.tensor);
+        initial.leaf.bounds.is_exact()
+            && numbers.im.is_none()
+            && numbers.re.iter().all(|x| x.is_sign_positive())
+    })
+}
+
 /// The bounds of a component that is an operation on its accumulator and a function of elements.
 fn folded(case: &Case<'_>, region: &Region<'_>, component: usize, by: Opcode, node: usize) -> Option<Bounds> {
     let arguments = selected::arguments(case, component)?;
-    let ty = region.expression.nodes[node].ty;
+    let result = *case.results.get(component)?;
+    let ty = result.element_type();
     let (values, leaf) = if node == region.element(component) {
         (arguments[0].tensor.clone(), arguments[0].leaf.clone())
     } else {
-        function(case, region, node)?
+        let (values, leaf) = function(case, region, node)?;
+        if values.element_type() == ty { (values, leaf) } else { narrowed(ty, &values, &leaf)? }
     };
-    let result = *case.results.get(component)?;
+    let (by, values, leaf) = if by == Opcode::Subtract {
+        let (values, leaf) = negated(&values, &leaf)?;
+        (Opcode::Add, values, leaf)
+    } else {
+        (by, values, leaf)
+    };
     if [values.element_type(), arguments[1].tensor.element_type(), result.element_type()]
         .iter()
         .any(|&t| t != ty)
@@ -337,6 +384,42 @@ fn folded(case: &Case<'_>, region: &Region<'_>, component: usize, by: Opcode, no
     let settings = Settings { options, allowances, nested: true, ..case.settings.clone() };
     let alone = Case { module, instr, settings: &settings, args: args?, results: vec![result] };
     Some(rules::bounds(&alone).pop()?.bounds)
+}
+
+/// Real numbers with the other signs.
+fn negated(values: &Tensor, leaf: &Leaf) -> Option<(Tensor, Arc<Leaf>)> {
+    let v = Numbers::of(values);
+    if v.im.is_some() || Format::of(v.ty).is_none() {
+        return None;
+    }
+    let to: Vec<f64> = v.re.iter().map(|x| -x).collect();
+    let radii = |mode: Mode| {
+        let of = leaf.bounds.radii(mode);
+        Radii::new((0..v.len()).map(|i| of.at(i)).collect())
+    };
+    let bounds = Bounds::of(radii(Mode::Soft), radii(Mode::Hard));
+    Some((tensor(v.ty, values.dims(), &to), Arc::new(Leaf::new(bounds, leaf.product))))
+}
+
+/// Numbers in a narrower type, off by what that rounds as well. `None`: it is none.
+fn narrowed(ty: ElementType, values: &Tensor, leaf: &Leaf) -> Option<(Tensor, Arc<Leaf>)> {
+    let v = Numbers::of(values);
+    let (narrow, wide) = (Format::of(ty)?, Format::of(v.ty)?);
+    if v.im.is_some() || wide.precision <= narrow.precision {
+        return None;
+    }
+    let to = rounded(ty, &v.re);
+    let radii = |mode: Mode| {
+        let of = leaf.bounds.radii(mode);
+        let off = |i: usize| {
+            let lost = (v.re[i] - to[i]).abs();
+            let same = v.re[i] == to[i] || v.re[i].is_nan();
+            if same { of.at(i) } else { (of.at(i) + lost).next_up() }
+        };
+        Radii::new((0..v.len()).map(off).collect())
+    };
+    let bounds = Bounds::of(radii(Mode::Soft), radii(Mode::Hard));
+    Some((tensor(ty, values.dims(), &to), Arc::new(Leaf::new(bounds, leaf.product))))
 }
 
 /// A function of elements, of all of them.

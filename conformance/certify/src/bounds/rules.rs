@@ -117,7 +117,7 @@ impl Case<'_> {
             return false;
         }
         let arithmetic = !moves(self.opcode());
-        if allowed.excess_precision && rounds(self.opcode()) && self.results.iter().any(narrow)
+        if allowed.excess_precision && rounds(self) && self.results.iter().any(narrow)
             || arithmetic
                 && !order::is_total(self)
                 && allowed.flush_denormals
@@ -166,6 +166,7 @@ pub(super) fn is_exact_region(module: &Module, computation: ComputationId, allow
         adds |= matches!(instr.opcode, Opcode::Add | Opcode::Subtract);
         let narrow = Format::of(ty).is_some_and(|f| f.precision < 24);
         let plain = !moves(instr.opcode) && Format::of(ty).is_some();
+        let unrounded = plain && allowed.excess_precision && narrow && !selects(instr.opcode);
         let ty = if complex { ElementType::C128 } else { ty };
         let exact = match allowed.numeric(instr.opcode, ty) {
             Numeric::Exact => !instr.opcode.flags().side_effect && !instr.opcode.flags().collective,
@@ -180,7 +181,7 @@ pub(super) fn is_exact_region(module: &Module, computation: ComputationId, allow
         let quotient = instr.opcode == Opcode::Divide
             || instr.opcode == Opcode::Multiply && instr.operands().iter().any(constant);
         let quotient = quotient && plain && allowed.reciprocals;
-        exact && !quotient && !(plain && (allowed.excess_precision && narrow || allowed.flush_denormals))
+        exact && !quotient && !unrounded && !(plain && allowed.flush_denormals)
     });
     exact && !(allowed.contraction && multiplies && adds)
 }
@@ -384,7 +385,9 @@ fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
         }
         (radii @ Radii::Limited(_), Some(format)) => {
             let least = format.min_positive();
-            radii.mapped(tensor.len(), |_, r, limits| (if r > 0.0 { r.max(least) } else { 0.0 }, limits))
+            let ranges = radii.ranges().cloned();
+            let larger = |_, r: f64, limits| (if r > 0.0 { r.max(least) } else { 0.0 }, limits);
+            radii.mapped(tensor.len(), larger).in_ranges(ranges)
         }
         (radii, _) => radii,
     }
@@ -446,7 +449,7 @@ fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
         found =
             found.into_iter().map(|quotients| reciprocals::widened(case, &radii, quotients, mode)).collect();
     }
-    if case.settings.allowances.excess_precision && rounds(case.opcode()) {
+    if case.settings.allowances.excess_precision && rounds(case) {
         let twice = |result: Radii| rounded_twice::widened(case, &radii, result, mode);
         found = found.into_iter().map(twice).collect();
         for (radii, t) in found.iter_mut().zip(&case.results) {
@@ -510,10 +513,22 @@ pub(super) fn moves(opcode: Opcode) -> bool {
         || matches!(opcode, Opcode::Select | Opcode::Copy | Opcode::Real | Opcode::Imag | Opcode::Complex)
 }
 
+/// Whether a result is one of the operands' numbers, or that with another sign: in a wider type it is the
+/// same one.
+fn selects(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Abs | Opcode::Negate | Opcode::Maximum | Opcode::Minimum | Opcode::Clamp)
+}
+
 /// Whether an instruction computes elements, whose rounding may be left out. Who asks for a rounding by name
 /// gets it.
-fn rounds(opcode: Opcode) -> bool {
-    !moves(opcode) && opcode != Opcode::ReducePrecision && !matches!(kind(opcode), Kind::Sort | Kind::Topk)
+fn rounds(case: &Case<'_>) -> bool {
+    let opcode = case.opcode();
+    let real = !case.results.iter().any(|t| t.element_type().is_complex());
+    let selected = selects(opcode)
+        || kind(opcode) == Kind::Region && opcode != Opcode::Map && folds_by(case).is_some_and(selects);
+    !(moves(opcode) || real && selected)
+        && opcode != Opcode::ReducePrecision
+        && !matches!(kind(opcode), Kind::Sort | Kind::Topk)
 }
 
 /// How the bounds of an opcode are found.

@@ -8,23 +8,29 @@
 //! elements that tie without an index that decides, zeros of both signs, NaNs that compare to nothing, and
 //! elements nearer to the best than they are off may each be the result.
 //!
+//! Where these are few, the result is one of them, and nothing in between.
+//!
 //! An extreme is besides between the extremes of the lower and of the higher ends of its elements' intervals.
 
+use hlo::ElementType;
 use hlo_execution::format::Format;
 use hlo_interp::Tensor;
 
-use super::Radii;
 use super::number::Numbers;
 use super::rank::{self, NAN, NEGATIVE_NAN, NEGATIVE_ZERO, POSITIVE_ZERO};
 use super::region::Choice;
 use super::rules::{Arg, Case, Mode};
 use super::terms::Terms;
+use super::{Radii, Ranges};
 
 const UNKNOWN: f64 = f64::INFINITY;
 
 /// How many different elements are tried against all others of a result, until any that could be given is
 /// taken to be.
 const MAX_TRIED: usize = 32;
+
+/// How many different elements a result may be one of for them to be kept.
+const MAX_RANGES: usize = 16;
 
 /// The most comparisons for an instruction.
 const MAX_COMPARISONS: usize = 100_000_000;
@@ -39,6 +45,10 @@ struct Column {
     off: Vec<f64>,
     floats: bool,
     least: f64,
+    /// The least number that is not flushed, or 0.
+    flushed: f64,
+    /// Each is the reference's number, zeros with their signs.
+    exact: bool,
 }
 
 impl Column {
@@ -59,6 +69,7 @@ impl Column {
         let flushed =
             format.filter(|_| case.settings.allowances.flush_denormals).map_or(0.0, Format::flushes_below);
         let (mut low, mut high) = (ranks.clone(), ranks.clone());
+        let mut exact = off.iter().all(|&r| r == 0.0);
         for i in 0..ranks.len() {
             if ranks[i] == NEGATIVE_NAN && format.is_some() && !total {
                 (ranks[i], low[i], high[i]) = (NAN, NAN, NAN);
@@ -86,6 +97,7 @@ impl Column {
             if flushed > 0.0 && x != 0.0 && low[i] < far && high[i] > near {
                 (low[i], high[i]) = (low[i].min(POSITIVE_ZERO), high[i].max(NEGATIVE_ZERO));
             }
+            exact &= low[i] == high[i];
             // What is off at all may be the other zero.
             let uncertain = low[i] < high[i] || zeros;
             if uncertain && low[i] == POSITIVE_ZERO {
@@ -96,11 +108,17 @@ impl Column {
             }
         }
         let least = format.map_or(0.0, Format::min_positive);
-        Column { numbers, ranks, low, high, off, floats: format.is_some(), least }
+        Column { numbers, ranks, low, high, off, floats: format.is_some(), least, flushed, exact }
     }
 
-    fn is_exact(&self) -> bool {
-        self.low == self.high && self.off.iter().all(|&r| r == 0.0)
+    /// Whether a range of ranks has zeros, or numbers that a comparison may flush.
+    fn holds_zeros(&self, low: i64, high: i64) -> bool {
+        low < rank::of_float(self.flushed) && high > rank::of_float(-self.flushed)
+    }
+
+    /// Whether a comparison that flushes treats all that an element may be as zero.
+    fn is_taken_for_zero(&self, i: usize) -> bool {
+        self.low[i] > rank::of_float(-self.flushed) && self.high[i] < rank::of_float(self.flushed)
     }
 
     fn may_be_nan(&self, i: usize) -> bool {
@@ -129,6 +147,39 @@ impl Column {
             // Distances beyond 2^53 are rounded.
             _ => (d * (1.0 + f64::EPSILON)).floor(),
         }
+    }
+
+    /// What the elements may be that are given, if these are few, and real numbers that f64 holds.
+    fn ranges(&self, candidates: &[usize], given: &[bool]) -> Ranges {
+        const MAX_COUNTED: i64 = 1 << f64::MANTISSA_DIGITS;
+        let format = Format::of(self.numbers.ty);
+        // Ranks of the other integers are what they are.
+        let unmoved = self.numbers.ty != ElementType::U64;
+        let mut ranges: Vec<[f64; 2]> = Vec::new();
+        for (&i, _) in candidates.iter().zip(given).filter(|(_, given)| **given) {
+            let (low, high) = (self.low[i], self.high[i]);
+            let counted = self.floats || unmoved && low > -MAX_COUNTED && high < MAX_COUNTED;
+            if self.numbers.im.is_some() || self.may_be_nan(i) || !counted || !self.off[i].is_finite() {
+                return Ranges::default();
+            }
+            let ends = match format {
+                Some(format) => {
+                    let (low, high) = (rank::float(low), rank::float(high));
+                    // What is off may be a number of a wider type, which is rounded in the end.
+                    let out =
+                        |end: f64| if self.off[i] > 0.0 && end.is_finite() { format.ulp(end) } else { 0.0 };
+                    [low - out(low), high + out(high)]
+                }
+                None => [low as f64, high as f64],
+            };
+            if !ranges.contains(&ends) {
+                ranges.push(ends);
+            }
+            if ranges.len() > MAX_RANGES {
+                return Ranges::default();
+            }
+        }
+        ranges.into_boxed_slice()
     }
 
     /// How far what an element may be is from a reference value.
@@ -170,7 +221,7 @@ pub(super) fn bounds(
         })
         .collect();
     let columns = columns?;
-    if table.any_order && columns.iter().all(Column::is_exact) {
+    if table.any_order && columns.iter().all(|column| column.exact) {
         return Some(choice.members.iter().map(|_| Radii::Zero).collect());
     }
     let terms = terms.filter(|_| table.selects)?;
@@ -184,16 +235,30 @@ pub(super) fn bounds(
     let mixed = choice.mixed_slots();
     let mut fold = Fold { choice, columns, references, scatter, elements, mixed, left: MAX_COMPARISONS };
     let mut each = vec![Vec::with_capacity(terms.results()); results.len()];
+    let mut ranges: Vec<Vec<Ranges>> = vec![Vec::new(); results.len()];
     let mut candidates: Vec<usize> = Vec::new();
     for result in 0..terms.results() {
         candidates.clear();
         candidates.extend(terms.at(result).iter().map(|&e| e as usize));
         candidates.push(elements + if scatter { result } else { 0 });
-        for (all, r) in each.iter_mut().zip(fold.radii(&candidates, result, mode)?) {
-            all.push(r);
+        let (radii, given) = fold.radii(&candidates, result, mode)?;
+        for (m, r) in radii.into_iter().enumerate() {
+            each[m].push(r);
+            if mode == Mode::Hard {
+                let open = r > 0.0;
+                ranges[m].push(if open {
+                    fold.columns[m].ranges(&candidates, &given)
+                } else {
+                    Ranges::default()
+                });
+            }
         }
     }
-    Some(each.into_iter().map(Radii::new).collect())
+    let all = each.into_iter().zip(ranges);
+    Some(
+        all.map(|(each, ranges)| Radii::new(each).in_ranges((mode == Mode::Hard).then_some(ranges)))
+            .collect(),
+    )
 }
 
 struct Fold<'a> {
@@ -211,8 +276,8 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    /// Of each member of a result how far it may be off.
-    fn radii(&mut self, candidates: &[usize], result: usize, mode: Mode) -> Option<Vec<f64>> {
+    /// Of each member of a result how far it may be off; and which candidates may be given.
+    fn radii(&mut self, candidates: &[usize], result: usize, mode: Mode) -> Option<(Vec<f64>, Vec<bool>)> {
         let matches: Vec<bool> = candidates.iter().map(|&i| self.matches(i, result)).collect();
         // What is given is no element, but something of several, as only NaNs make it.
         let mixed = !matches.contains(&true);
@@ -241,7 +306,8 @@ impl Fold<'_> {
             }
             r
         });
-        Some(each.collect())
+        let each = each.collect();
+        Some((each, given))
     }
 
     /// Whether an element is what the reference gave.
@@ -275,7 +341,14 @@ impl Fold<'_> {
             let ends = candidates.iter().map(|&i| of[i]);
             if greatest { ends.max() } else { ends.min() }
         };
-        ends(&column.low).zip(ends(&column.high))
+        let (low, high) = ends(&column.low).zip(ends(&column.high))?;
+        // A comparison that flushes takes all that is denormal for equal, so any of it may be what is given.
+        let ties = || candidates.iter().filter(|&&i| column.is_taken_for_zero(i));
+        if column.flushed > 0.0 && column.holds_zeros(low, high) {
+            let least = ties().map(|&i| column.low[i]).fold(low, i64::min);
+            return Some((least, ties().map(|&i| column.high[i]).fold(high, i64::max)));
+        }
+        Some((low, high))
     }
 
     /// Which of both it may give where these are the accumulator and the element.

@@ -139,9 +139,10 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// A fold by a computation that calls the region with its two halves of parameters exchanged.
+/// A fold by a computation that calls the region with its two halves of parameters exchanged. Of a scatter
+/// the first ones are always what is in the operand (XLA's operation semantics, "Scatter").
 fn swapped(e: &mut Edit<'_>) -> Option<InstrId> {
-    if !matches!(e.at().opcode, Opcode::Reduce | Opcode::ReduceWindow | Opcode::Scatter) {
+    if !matches!(e.at().opcode, Opcode::Reduce | Opcode::ReduceWindow) {
         return None;
     }
     let operands = operands(e)?;

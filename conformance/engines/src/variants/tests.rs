@@ -275,6 +275,25 @@ ENTRY e {{
     assert_eq!(run(&windows, by_columns, &inputs), expected);
 }
 
+/// What is in the operand is a scatter's first parameter: only folds have their operands exchanged.
+#[test]
+fn what_is_scattered_comes_second() {
+    let text = "HloModule m
+region {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] subtract(a, b)
+}
+ENTRY e {
+  x = f32[1] parameter(0)
+  u = f32[1] parameter(1)
+  i = s32[1,1] constant({{0}})
+  ROOT r = f32[1] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=region
+}
+";
+    assert_eq!(run(text, "interpreter:regions-swapped", &[5.0, 3.0]), [2.0]);
+}
+
 /// Tree reduction of more than 32 elements: windows of an unrecognized region each begin with the initial
 /// value, those of a sum with 0, because a sum has its initial value once.
 #[test]

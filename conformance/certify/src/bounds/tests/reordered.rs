@@ -114,6 +114,18 @@ fn regions_are_recognized_by_what_they_compute() {
             values("bf16", "x = f32[] convert(a)\n y = f32[] convert(b)\n m = f32[] maximum(x, y)\n ROOT c = bf16[] convert(m)"),
             "ordered",
         ),
+        (
+            values("bf16", "x = f32[] convert(a)\n y = f32[] convert(b)\n m = f32[] add(x, y)\n ROOT c = bf16[] convert(m)"),
+            "add of f",
+        ),
+        (
+            values("f16", "x = f32[] convert(a)\n y = f32[] convert(b)\n z = f32[] multiply(y, y)\n m = f32[] add(z, x)\n ROOT c = f16[] convert(m)"),
+            "add of f",
+        ),
+        (
+            values("f32", "z = f32[] constant(0)\n o = f32[] constant(1)\n p = pred[] compare(a, z), direction=NE\n q = pred[] compare(b, z), direction=NE\n e = pred[] or(p, q)\n ROOT c = f32[] select(e, o, z)"),
+            "free",
+        ),
         // Selection with indices.
         (jax("f32", "s32"), "chosen, chosen"),
         (jax("bf16", "u32"), "chosen, chosen"),
@@ -370,7 +382,127 @@ fn updates_that_all_go_elsewhere_have_no_order() {
     // Whatever the region is: each is applied once.
     let subtract = "HloModule m\nr { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] subtract(a, b) }\nENTRY e { z = f32[3] parameter(0)\n i = s32[2,1] constant({{2}, {INDEX}})\n x = f32[2] parameter(1)\n ROOT s = f32[3] scatter(z, i, x), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=r }";
     assert_eq!(free(&subtract.replace("INDEX", "0"), &[&[1.0; 3], &x])[0].1, [0.0; 3]);
-    assert_eq!(free(&subtract.replace("INDEX", "2"), &[&[1.0; 3], &x])[0].1, [f64::INFINITY; 3]);
+    // Where two meet the order may matter; what none or one goes to has none.
+    let divide = subtract.replace("subtract", "divide");
+    assert_eq!(free(&divide.replace("INDEX", "2"), &[&[1.0; 3], &x])[0].1, [0.0, 0.0, f64::INFINITY]);
+    let exchanged = text("{{0}, {1}}", "").replace("tuple(c, d)", "tuple(d, c)");
+    let found = free(&exchanged, &[&x, &y]);
+    assert!(found.iter().all(|(soft, hard)| soft == &[0.0; 3] && hard == &[0.0; 3]), "{found:?}");
+}
+
+/// `any` and `all` in numbers, as PyTorch/XLA writes them: of exact numbers there is one result, and no other
+/// zero.
+#[test]
+fn logic_in_numbers_is_exact() {
+    for (of, init) in [("or", 0), ("and", 1)] {
+        for ty in ["f32", "bf16", "s32"] {
+            let text = format!(
+                "HloModule m\nr {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n z = {ty}[] constant(0)\n o = {ty}[] constant(1)\n p = pred[] compare(a, z), direction=NE\n q = pred[] compare(b, z), direction=NE\n e = pred[] {of}(p, q)\n ROOT c = {ty}[] select(e, o, z) }}\nENTRY e {{ x = {ty}[2,3] parameter(0)\n i = {ty}[] constant({init})\n ROOT q = {ty}[2] reduce(x, i), dimensions={{1}}, to_apply=r }}"
+            );
+            let found = certified(&text, &[&[0.0, 3.0, -1.0, 0.0, 0.0, -0.0]], Allowances::LOOSE);
+            assert!(found[0].1.is_exact(), "{of} {ty}");
+        }
+    }
+}
+
+/// A sum of narrow numbers that is computed in a wider type and rounded at each step: within a rounding a term.
+#[test]
+fn sums_by_way_of_a_wider_type_are_bounded() {
+    let x: Vec<f32> = (0..20).map(|i| (i as f32 - 5.0) / 8.0).collect();
+    for step in ["y", "s"] {
+        let text = format!(
+            "HloModule m\nr {{ a = bf16[] parameter(0)\n b = bf16[] parameter(1)\n x = f32[] convert(a)\n y = f32[] convert(b)\n s = f32[] multiply(y, y)\n m = f32[] add(x, {step})\n ROOT c = bf16[] convert(m) }}\nENTRY e {{ x = bf16[20] parameter(0)\n z = bf16[] constant(0)\n ROOT q = bf16[] reduce(x, z), dimensions={{0}}, to_apply=r }}"
+        );
+        let (_, hard) = &free(&text, &[&x])[0];
+        let magnitude: f32 = x.iter().map(|x| if step == "y" { x.abs() } else { x * x }).sum();
+        let most = f64::from(magnitude) * 44.0 / 256.0;
+        assert!(hard[0] > 0.0 && hard[0] < most, "{hard:?} {most}");
+    }
+}
+
+/// Denormal numbers are equal to a comparison that flushes them, which selects any of them.
+#[test]
+fn a_flushed_comparison_written_out_selects_any_denormal_number() {
+    let text = "HloModule m\nr { a = f32[] parameter(0)\n b = f32[] parameter(1)\n p = pred[] compare(a, b), direction=GE\n ROOT c = f32[] select(p, a, b) }\nENTRY e { x = f32[2,3] parameter(0)\n z = f32[] constant(-inf)\n ROOT q = f32[2] reduce(x, z), dimensions={1}, to_apply=r }";
+    let certified = certified(text, &[&[-1e-45, -9e-39, -1.0, 2.0, 1e-40, -1e-40]], Allowances::LOOSE);
+    let (expected, bounds) = &certified[0];
+    let judged = |v: [f32; 2]| {
+        let actual = ArrayLiteral { dims: expected.dims.clone(), buffer: hlo::Buffer::F32(v.into()).into() };
+        let tally = hlo_execution::verdict::judge(expected, &actual, bounds, false).unwrap().tally;
+        (tally.wrong, tally.undecided)
+    };
+    assert_eq!(judged([-9e-39, 2.0]), (0, 0));
+    assert_eq!(judged([-1.0, 2.0]), (1, 0));
+    assert_eq!(judged([-1e-45, 1e-40]), (1, 0));
+}
+
+/// What is chosen is one of the elements, and nothing in between.
+#[test]
+fn nothing_is_chosen_between_elements() {
+    let text = "HloModule m\nr { a = f32[] parameter(0)\n b = s32[] parameter(1)\n c = f32[] parameter(2)\n d = s32[] parameter(3)\n ROOT t = (f32[], s32[]) tuple(c, d) }\nENTRY e { z = f32[2] parameter(0)\n y = s32[2] iota(), iota_dimension=0\n i = s32[4,1] constant({{0}, {0}, {1}, {0}})\n x = f32[4] parameter(1)\n u = s32[4] constant({10, 20, 30, 40})\n s = (f32[2], s32[2]) scatter(z, y, i, x, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=r\n v = f32[2] get-tuple-element(s), index=0\n w = s32[2] get-tuple-element(s), index=1\n ROOT q = (f32[2], s32[2]) tuple(v, w) }";
+    let certified = certified(text, &[&[100.0, 200.0], &[1.0, 2.0, 3.0, 5.0]], Allowances::LOOSE);
+    let judged = |array: usize, buffer: hlo::Buffer| {
+        let (expected, bounds) = &certified[array];
+        let actual = ArrayLiteral { dims: expected.dims.clone(), buffer: buffer.into() };
+        let tally = hlo_execution::verdict::judge(expected, &actual, bounds, false).unwrap().tally;
+        (tally.wrong, tally.undecided)
+    };
+    for (v, wrong) in [(1.0, 0), (2.0, 0), (5.0, 0), (3.0, 1), (1.5, 1), (100.0, 1)] {
+        let undecided = u64::from(wrong == 0 && v != 5.0);
+        assert_eq!(judged(0, hlo::Buffer::F32(vec![v, 3.0])), (wrong, undecided), "{v}");
+    }
+    for (v, wrong) in [(10, 0), (20, 0), (40, 0), (30, 1), (15, 1), (0, 1)] {
+        let undecided = u64::from(wrong == 0 && v != 40);
+        assert_eq!(judged(1, hlo::Buffer::S32(vec![v, 30])), (wrong, undecided), "{v}");
+    }
+    // The only update, and not what was there before.
+    assert_eq!(judged(0, hlo::Buffer::F32(vec![5.0, 200.0])), (1, 0));
+}
+
+/// Where elements are made narrower, what is folded before others is narrower or not.
+#[test]
+fn what_is_converted_to_less_depends_on_the_order() {
+    let text = "HloModule m\nr { a = f64[] parameter(0)\n b = f64[] parameter(1)\n x = f8e4m3fn[] convert(b)\n ROOT c = f64[] minimum(x, a) }\nENTRY e { x = f64[4] parameter(0)\n z = f64[] constant(0)\n ROOT q = f64[] reduce(x, z), dimensions={0}, to_apply=r }";
+    assert_eq!(free(text, &[&[-1.1, 2.0, -0.3, 0.0]])[0].1, [f64::INFINITY]);
+}
+
+/// Updates that are taken away are added with the other sign, in any order.
+#[test]
+fn what_a_scatter_subtracts_is_a_sum() {
+    let text = |ty: &str| {
+        format!(
+            "HloModule m\nr {{ a = {ty}[] parameter(0)\n b = {ty}[] parameter(1)\n ROOT c = {ty}[] subtract(a, b) }}\nENTRY e {{ z = {ty}[3] parameter(0)\n i = s32[3,1] constant({{{{2}}, {{1}}, {{2}}}})\n x = {ty}[3] parameter(1)\n ROOT s = {ty}[3] scatter(z, i, x), update_window_dims={{}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=r }}"
+        )
+    };
+    let hard = &free(&text("f32"), &[&[1.0, 2.0, 3.0], &[0.3, 0.7, 1.1]])[0].1;
+    assert!(hard[..2] == [0.0; 2] && hard[2] > 0.0 && hard[2] < 1e-5, "{hard:?}");
+}
+
+/// A norm: the greatest magnitude, where the initial value is none that would become another one.
+#[test]
+fn the_greatest_magnitude_has_no_order() {
+    let text = |init: &str| {
+        format!(
+            "HloModule m\nr {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n x = f32[] abs(a)\n y = f32[] abs(b)\n ROOT c = f32[] maximum(x, y) }}\nENTRY e {{ x = f32[4] parameter(0)\n z = f32[] constant({init})\n ROOT q = f32[] reduce(x, z), dimensions={{0}}, to_apply=r }}"
+        )
+    };
+    let x: &[f32] = &[1.0, -4.0, 3.0, 2.0];
+    assert_eq!(free(&text("0"), &[x])[0].1, [0.0]);
+    assert_eq!(free(&text("-inf"), &[x])[0].1, [f64::INFINITY]);
+}
+
+/// What gives one of its operands' numbers rounds nothing, however often it is applied.
+#[test]
+fn what_selects_has_no_excess_precision() {
+    let allowed = Allowances { excess_precision: true, ..Allowances::STRICT };
+    let exact =
+        |text: &str, inputs: &[&[f32]]| certified(text, inputs, allowed).iter().all(|(_, b)| b.is_exact());
+    let x: Vec<f32> = (0..60).map(|i| (i * 37 % 64) as f32 / 8.0 - 4.0).collect();
+    let pair = "HloModule m\nr { a = bf16[] parameter(0)\n b = bf16[] parameter(1)\n c = bf16[] parameter(2)\n d = bf16[] parameter(3)\n l = bf16[] minimum(a, c)\n h = bf16[] maximum(b, d)\n ROOT t = (bf16[], bf16[]) tuple(l, h) }\nENTRY e { x = bf16[3,20] parameter(0)\n i = bf16[] constant(inf)\n j = bf16[] constant(-inf)\n ROOT q = (bf16[3], bf16[3]) reduce(x, x, i, j), dimensions={1}, to_apply=r }";
+    assert!(exact(pair, &[&x]));
+    let chain = "HloModule m\nENTRY e { x = f16[60] parameter(0)\n a = f16[60] abs(x)\n n = f16[60] negate(a)\n m = f16[60] maximum(x, n)\n ROOT c = f16[60] clamp(n, m, a) }";
+    assert!(exact(chain, &[&x]));
+    assert!(!exact(&chain.replace("maximum", "multiply"), &[&x]));
 }
 
 #[test]
