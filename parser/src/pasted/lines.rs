@@ -70,8 +70,10 @@ impl Prefix {
     /// Of the text before a header, if that is no prose: prefixes end in a bracket, a number or a mark.
     pub(super) fn of(text: &str) -> Option<Prefix> {
         const ENDS: &[u8] = b"])>:|\"'(Z+-";
+        /// What pytest puts before the lines of a message.
+        const OF_ERRORS: &str = "E";
         let last = text.trim_end().bytes().last()?;
-        if !(last.is_ascii_digit() || ENDS.contains(&last)) {
+        if !(last.is_ascii_digit() || ENDS.contains(&last) || text.trim_end() == OF_ERRORS) {
             return None;
         }
         let bytes = text.as_bytes();

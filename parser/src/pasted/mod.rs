@@ -194,8 +194,9 @@ type Try = fn(&Mapped) -> Option<Stage>;
 
 fn clean(text: &str) -> Cleaned {
     let mut cleaned = Cleaned { mapped: Mapped::same(text), left_out: Vec::new(), certain: false };
-    let stages: [(Try, bool); 7] = [
+    let stages: [(Try, bool); 8] = [
         (characters, false),
+        (tags, true),
         (entities, false),
         (escapes, true),
         (fences, true),
@@ -337,17 +338,66 @@ fn entity(name: &str) -> Option<char> {
     }
 }
 
-/// The one line of a string of C or Python, whose line breaks are written as escapes.
-fn escapes(from: &Mapped) -> Option<Stage> {
+/// Tags of HTML that web pages put around code and its lines.
+fn tags(from: &Mapped) -> Option<Stage> {
+    const NAMES: [&str; 28] = [
+        "a",
+        "article",
+        "blockquote",
+        "body",
+        "br",
+        "code",
+        "details",
+        "div",
+        "em",
+        "font",
+        "html",
+        "kbd",
+        "li",
+        "ol",
+        "p",
+        "pre",
+        "samp",
+        "section",
+        "span",
+        "strong",
+        "summary",
+        "table",
+        "tbody",
+        "td",
+        "tr",
+        "tt",
+        "ul",
+        "var",
+    ];
     let text = &from.text;
-    let header = lines(text).find(|l| header_in(&text[l.clone()]).is_some())?;
-    let line = &text[header.clone()];
-    if !line.contains("\\n") || line.contains("\\\\n") {
-        return None;
-    }
     let mut rewriter = Rewriter::new(from);
-    let mut rest = header.start;
-    while let Some(at) = text[rest..header.end].find('\\').map(|i| rest + i) {
+    let (mut count, mut closes) = (0, false);
+    for at in memchr::memchr_iter(b'<', text.as_bytes()) {
+        let rest = &text[at + 1..];
+        let closing = rest.starts_with('/');
+        let rest = rest.strip_prefix('/').unwrap_or(rest);
+        let name = rest.find(|c: char| !c.is_ascii_alphanumeric()).map_or(rest, |end| &rest[..end]);
+        let Some(end) = rest.find(['<', '>', '\n']).filter(|&end| rest[end..].starts_with('>')) else {
+            continue;
+        };
+        let attributes = rest[name.len()..end].trim_end_matches('/');
+        let known = NAMES.iter().any(|known| name.eq_ignore_ascii_case(known));
+        if !known || !(attributes.trim().is_empty() || attributes.starts_with([' ', '\t'])) {
+            continue;
+        }
+        closes |= closing || name.eq_ignore_ascii_case("br");
+        let length = 1 + usize::from(closing) + end + 1;
+        rewriter.replace(at..at + length, "");
+        count += 1;
+    }
+    closes.then(|| (rewriter.finish(), format!("without {}", plural(count, "HTML tag"))))
+}
+
+/// What escapes in a string of C or Python stand for.
+fn decode(rewriter: &mut Rewriter<'_>, text: &str, range: Range<usize>) {
+    let mut rest = range.start;
+    while let Some(at) = text[rest..range.end].find('\\').map(|i| rest + i) {
         let with = match text.as_bytes().get(at + 1) {
             Some(b'n') => "\n",
             Some(b't') => "\t",
@@ -363,6 +413,39 @@ fn escapes(from: &Mapped) -> Option<Stage> {
         rewriter.replace(at..at + 2, with);
         rest = at + 2;
     }
+}
+
+/// The one line of a string of C or Python, whose line breaks are written as escapes; or a string literal a
+/// line.
+fn escapes(from: &Mapped) -> Option<Stage> {
+    let text = &from.text;
+    let header = lines(text).find(|l| header_in(&text[l.clone()]).is_some())?;
+    let line = &text[header.clone()];
+    if !line.contains("\\n") || line.contains("\\\\n") {
+        return None;
+    }
+    let mut rewriter = Rewriter::new(from);
+    let literal = |line: Range<usize>| -> Option<Range<usize>> {
+        let shown = &text[line.clone()];
+        let start = shown.len() - shown.trim_start().len();
+        let end = shown.rfind('"').filter(|&end| end > start)?;
+        let alone = shown[end + 1..].trim_matches([' ', '\t', ';', ',', ')', '\\']).is_empty();
+        (shown[start..].starts_with('"') && alone).then(|| line.start + start + 1..line.start + end)
+    };
+    let each =
+        literal(header.clone()).filter(|inside| text[inside.clone()].find("\\n") == Some(inside.len() - 2));
+    if each.is_some() {
+        let mut count = 0;
+        for line in lines(text) {
+            let Some(inside) = literal(line.clone()) else { continue };
+            rewriter.replace(line.start..inside.start, "");
+            decode(&mut rewriter, text, inside.clone());
+            rewriter.replace(inside.end..line.end, "");
+            count += 1;
+        }
+        return Some((rewriter.finish(), format!("with {} decoded", plural(count, "string literal"))));
+    }
+    decode(&mut rewriter, text, header);
     Some((rewriter.finish(), "with the escapes of a string decoded".to_owned()))
 }
 
@@ -531,7 +614,17 @@ fn prose(from: &Mapped, pasted: bool) -> Option<Stage> {
     let mut at = first;
     while at < all.len() {
         let next = (at + 1..all.len()).find(|&i| is_header(&all[i])).unwrap_or(all.len());
-        let closing = (at..next).rev().find(|&i| text[all[i].clone()].trim_start().starts_with('}'));
+        let closes = |i: &usize| text[all[*i].clone()].trim_start().starts_with('}');
+        let mut closings = (at..next).rev().filter(closes).peekable();
+        // A brace that closes nothing of HLO belongs to the source file around the program.
+        let mut closing = closings.next();
+        while let (Some(last), Some(&before)) = (closing, closings.peek()) {
+            let between = &all[before + 1..last];
+            if between.iter().any(|l| is_hlo(&text[l.clone()])) {
+                break;
+            }
+            closing = closings.next();
+        }
         if let Some(closing) = closing {
             let line = all[closing].clone();
             let brace = line.start + text[line.clone()].find('}').map_or(0, |i| i + 1);
@@ -541,7 +634,9 @@ fn prose(from: &Mapped, pasted: bool) -> Option<Stage> {
             let other = following.iter().filter(|l| !is_blank(&text[(*l).clone()]));
             let sentences = other.clone().any(|l| is_sentence(&text[l.clone()]));
             let surrounds = pasted || before > 0 || next < all.len() || sentences;
-            let hlo = other.clone().any(|l| is_hlo(&text[l.clone()]));
+            let hlo = other
+                .clone()
+                .any(|l| is_hlo(&text[l.clone()]) && !text[l.clone()].trim_start().starts_with('}'));
             let count = other.count() + usize::from(junk);
             if count > 0 && surrounds && !hlo {
                 after += count;

@@ -104,7 +104,14 @@ fn characters_of_other_media_are_read() {
     reads(&PLAIN.replace("  ROOT", "\u{a0} ROOT"), "typographic");
     reads(&PLAIN.replace("ROOT", "\u{1b}[1;32mROOT\u{1b}[0m"), "4 terminal codes");
     reads(&format!("\u{feff}{}", PLAIN.replace('\n', "\r\n")), "typographic");
-    reads(&format!("<pre><code>{PLAIN}</code></pre>\n"), "prefix of 1 line");
+    reads(&format!("<pre><code>{PLAIN}</code></pre>\n"), "without 4 HTML tags");
+    reads(&each_line(|_, l| format!("<span class=\"pl-s1\">{}</span>", l.replace('<', "&lt;"))), "HTML tags");
+    reads(&format!("<p>{}</p>\n", each_line(|_, l| format!("{l}<br />"))), "HTML tags");
+    let literals = each_line(|_, l| format!("    \"{}\\n\"", l.replace('"', "\\\"")));
+    reads(&format!("const char* kModule =\n{literals};\n"), "13 string literals decoded");
+    let test = format!("TEST(A, B) {{\n  auto hlo = R\"(\n{PLAIN})\";\n  auto m = Parse(hlo);\n}}\n");
+    reads(&test, "2 lines before");
+    reads(&each_line(|_, l| format!("E       {l}")), "prefix of 13 lines");
     reads(
         &format!("text = \"{}\"\n", PLAIN.replace('"', "\\\"").replace('\n', "\\n")),
         "escapes of a string",
