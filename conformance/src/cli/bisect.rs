@@ -1,6 +1,7 @@
 //! `hlo bisect`: which pass breaks a program.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::judging::JudgingOptions;
 use super::ui::Ui;
+use super::waiting::Waiting;
 use super::{AccumulateOption, CustomCallOptions, LimitOptions, ReadOptions, values};
 use hlo_engines::engine::{self, Limits, RunOptions, spec};
 use hlo_engines::inputs;
@@ -17,6 +19,7 @@ use hlo_engines::time_limit::command_within;
 use hlo_engines::variants;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::npz::Npz;
+use hlo_system::phase::{Phase, Phases};
 use hlo_triage::artifact;
 use hlo_triage::bisect::{dumps, passes};
 use hlo_triage::differential::{Settings, Subject};
@@ -90,11 +93,14 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
         seed: options.seed.unwrap_or_default(),
         ..RunOptions::default()
     };
-    command_within(options.timeout, "bisecting", || match (&options.dumps, &options.module) {
+    let phases: Arc<Phases> = Arc::default();
+    let _waiting = Waiting::new(ui, &phases);
+    let bisect = || match (&options.dumps, &options.module) {
         (Some(folder), _) => of_dumps(options, folder, &run, ui),
         (None, Some(module)) => of_passes(options, module, &run, ui),
         (None, None) => Err(Failure::usage("a module, or --dumps DIR")),
-    })
+    };
+    command_within(options.timeout, "bisecting", || phases.during(Phase::Passes, bisect))
 }
 
 fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result<Exit, Failure> {

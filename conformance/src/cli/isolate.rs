@@ -21,7 +21,7 @@ use hlo_execution::verdict::Class;
 use hlo_system::exit::{Exit, Failure};
 use hlo_system::files::write_text;
 use hlo_system::npz::Npz;
-use hlo_system::phase::Phases;
+use hlo_system::phase::{Phase, Phases};
 use hlo_system::process::quoted_word;
 use hlo_triage::artifact::{self, Finding};
 use hlo_triage::differential::{Settings, Subject};
@@ -164,7 +164,8 @@ fn isolate_on(
         bar.set_length(total as u64);
         bar.set_position(done as u64);
     };
-    let found = isolate::isolate(subject, engine, chosen, &mut progress);
+    let isolated = || isolate::isolate(subject, engine, chosen, &mut progress);
+    let found = subject.phases.during(Phase::Alone, isolated);
     bar.finish_and_clear();
     let found = match found.map_err(hlo_engines::engine::Outcome::into_results) {
         Ok(found) => found,

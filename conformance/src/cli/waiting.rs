@@ -13,6 +13,10 @@ use hlo_system::phase::{Phase, Phases};
 
 /// When the first line comes.
 const FIRST_NOTICE_AFTER: Duration = Duration::from_secs(2);
+/// The most time between two lines: who waits sees that it goes on.
+const MOST_BETWEEN: Duration = Duration::from_secs(16);
+/// How much longer than its phase a command has to last for both to be told.
+const TOLD_APART: Duration = Duration::from_secs(2);
 /// When it is said what can be done about it.
 const HINT_AFTER: Duration = Duration::from_secs(8);
 
@@ -41,7 +45,11 @@ impl Waiting {
                     next = start.elapsed() + Duration::from_millis(100);
                     continue;
                 };
+                let total = start.elapsed();
                 let mut line = format!("  ...      {}: {} s", phase.describe(), spent.as_secs());
+                if total.saturating_sub(spent) >= TOLD_APART {
+                    line.push_str(&format!(" of {} s", total.as_secs()));
+                }
                 let hint = hint(phase);
                 if start.elapsed() >= HINT_AFTER && !hint.is_empty() && !hinted.contains(&hint) {
                     line.push_str(&format!("   ({hint})"));
@@ -53,7 +61,7 @@ impl Waiting {
                     line.push_str(&format!("   ({cost})"));
                 }
                 ui.raw_error(&format!("{line}\n"));
-                next = start.elapsed() * 2;
+                next = following(start.elapsed());
             }
         };
         let thread = std::thread::Builder::new().name("hlo-waiting".into()).spawn(tell).ok();
@@ -69,16 +77,35 @@ impl Drop for Waiting {
     }
 }
 
+/// When a line is followed by the next one: after twice the time, but not much later.
+fn following(elapsed: Duration) -> Duration {
+    elapsed + elapsed.min(MOST_BETWEEN)
+}
+
 /// Advice for a phase that takes long.
 fn hint(phase: Phase) -> &'static str {
     match phase {
-        Phase::Read | Phase::Inputs | Phase::Compile => "",
+        Phase::Read | Phase::Inputs | Phase::Compile | Phase::Alone => "",
+        Phase::Passes => "`--fuel N` ends a program that does not end by itself, `--timeout` the command",
         Phase::Reference => {
             "`--reference-platform none` runs without a reference, `--fuel N` ends a program that does not end by itself"
         }
         Phase::Run => "`--fuel N` ends a program that does not end by itself",
         Phase::Bounds | Phase::Replay => {
             "`--reference-platform none` runs without judging, `--max-ulp N` compares without bounds"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_less_often_but_never_rarely() {
+        let seconds = Duration::from_secs;
+        for (elapsed, next) in [(2, 4), (8, 16), (16, 32), (32, 48), (1000, 1016)] {
+            assert_eq!(following(seconds(elapsed)), seconds(next));
         }
     }
 }

@@ -64,9 +64,10 @@ const BINARY: [(&[u8], Kind); 10] = [
 ];
 
 /// By how the first line that is no comment begins.
-const FIRST_LINES: [(&str, Kind); 17] = [
+const FIRST_LINES: [(&str, Kind); 18] = [
     ("HloModule ", Kind::Program),
     ("BufferAssignment:", Kind::Report("buffer assignment")),
+    ("HloLiveRange ", Kind::Report("live ranges")),
     ("; ModuleID", Kind::Report("LLVM IR")),
     ("source_filename", Kind::Report("LLVM IR")),
     ("target datalayout", Kind::Report("LLVM IR")),
@@ -190,6 +191,7 @@ mod tests {
         is("issue.md", b"It fails:\n\n```hlo\nHloModule m\n```\n", Kind::Program);
         is("broken.hlo", b"ENTR", Kind::Program);
         is("latin.hlo", b"HloModule m\xff", Kind::Program);
+        is("m-live-range.txt", b"HloLiveRange (max 2):\n  InstructionSequence:", Kind::Report("live ranges"));
         is("m-buffer-assignment.txt", b"BufferAssignment:\nallocation 0", Kind::Report("buffer assignment"));
         is("thunk_sequence.txt", b"000: kKernel x\n", Kind::Report("thunk sequence"));
         is("m.ll", b"; ModuleID = 'm'\nsource_filename = \"m\"\n", Kind::Report("LLVM IR"));

@@ -23,11 +23,15 @@ pub enum Phase {
     Bounds,
     /// The engine is replayed instruction by instruction, or run in pieces.
     Replay,
+    /// Each instruction is run as a program of its own.
+    Alone,
+    /// The program is run after each of some passes.
+    Passes,
 }
 
 impl Phase {
     /// All of them, in the order of a run.
-    pub const ALL: [Phase; 7] = [
+    pub const ALL: [Phase; 9] = [
         Phase::Read,
         Phase::Inputs,
         Phase::Compile,
@@ -35,6 +39,8 @@ impl Phase {
         Phase::Run,
         Phase::Bounds,
         Phase::Replay,
+        Phase::Alone,
+        Phase::Passes,
     ];
 
     /// For lists of times.
@@ -47,6 +53,8 @@ impl Phase {
             Phase::Run => "run",
             Phase::Bounds => "bounds",
             Phase::Replay => "replay",
+            Phase::Alone => "alone",
+            Phase::Passes => "passes",
         }
     }
 
@@ -60,6 +68,8 @@ impl Phase {
             Phase::Run => "running",
             Phase::Bounds => "judging: the reference runs again, with bounds",
             Phase::Replay => "judging: instruction by instruction",
+            Phase::Alone => "running instructions alone",
+            Phase::Passes => "running the program after each pass",
         }
     }
 
