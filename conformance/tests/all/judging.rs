@@ -361,8 +361,24 @@ ENTRY e {
         f32s(&[1.0; 4]),
         f32s(&[1.0, 1.0, 1.5, 1.0]),
     );
+    // Where the factor of an infinite part is 0 the result is finite.
+    let to_real_by_parts = (
+        "HloModule m
+ENTRY e {
+  x = c64[3] parameter(0)
+  ROOT f = f32[4] fft(x), fft_type=IRFFT, fft_length={4}
+}",
+        vec![array(Buffer::C64(
+            [(4.0, 0.0), (0.0, f32::INFINITY), (0.0, 0.0)]
+                .map(|(re, im)| hlo::num_complex::Complex::new(re, im))
+                .to_vec(),
+        ))],
+        f32s(&[1.0, f32::NEG_INFINITY, 1.0, f32::INFINITY]),
+        f32s(&[2.0, f32::NEG_INFINITY, 1.0, f32::INFINITY]),
+    );
     for (text, arguments, given, altered) in [
         overflow,
+        to_real_by_parts,
         to_real,
         steps,
         blocks,
@@ -426,6 +442,21 @@ ENTRY e {
 }",
             complex(-4.0, 5e-324),
             vec![(complex(0.0, 2.0), "ok"), (complex(1e-16, 2.0), "ok"), (complex(0.0, -2.0), "mismatch")],
+        ),
+        // The greatest of the initial value and one element, beside a NaN.
+        (
+            "HloModule m
+f { a = c128[] parameter(0) b = c128[] parameter(1) ROOT m = c128[] maximum(b, a) }
+ENTRY e {
+  x = c128[1,1] parameter(0)
+  n = c128[1,1] constant({ { (nan, 0) } })
+  y = c128[1,2] concatenate(x, n), dimensions={1}
+  i = c128[] constant((0, 0))
+  m = c128[2] reduce(y, i), dimensions={0}, to_apply=f
+  ROOT r = c128[1] slice(m), slice={[0:1]}
+}",
+            ArrayLiteral::new(Dims::from_slice(&[1, 1]), (*complex(-1.875, -0.0).buffer).clone()).unwrap(),
+            vec![(complex(0.0, 0.0), "ok"), (complex(-1.875, -0.0), "mismatch")],
         ),
         // 0 / 0 is a NaN, which the type makes a zero, of either sign; and 0 by that again.
         (

@@ -247,17 +247,22 @@ fn has_one_extreme(case: &Case<'_>) -> bool {
 }
 
 /// Of complex extremes of exact numbers those that are NaN: some NaN is passed on in any order, in whichever
-/// part. Of others, which may tie, nothing is known.
+/// part. Of others, which may tie, nothing is known, unless they are of one element ([`folds::of_one`]).
 fn complex_extremes(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let [result] = case.results[..] else { return None };
     let v = Numbers::of(result);
     let nan = |i: usize| v.at(i).0.is_nan() || v.at(i).1.is_nan();
+    let of_one = folds::of_one(case).and_then(|mut all| all.pop());
     if !case.has_exact_operands() || !(0..v.len()).any(nan) {
-        return None;
+        return of_one.map(|bounds| vec![bounds]);
     }
-    let radii = Radii::new((0..v.len()).map(|i| if nan(i) { 0.0 } else { f64::INFINITY }).collect());
+    let radii = |mode: Mode| {
+        let other = |i: usize| of_one.as_ref().map_or(f64::INFINITY, |bounds| bounds.radii(mode).at(i));
+        Radii::new((0..v.len()).map(|i| if nan(i) { 0.0 } else { other(i) }).collect())
+    };
     let specials = (0..v.len()).map(|i| if nan(i) { Special::ANY } else { Special::NONE });
-    Some(vec![Bounds { soft: radii.clone(), hard: radii, specials: Specials::new(specials.collect()) }])
+    let specials = Specials::new(specials.collect());
+    Some(vec![Bounds { soft: radii(Mode::Soft), hard: radii(Mode::Hard), specials }])
 }
 
 /// Whether an operand may count as another one, because it is denormal.

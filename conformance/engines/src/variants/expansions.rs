@@ -41,7 +41,7 @@ pub enum Expansion {
     Factorization,
     /// `triangular-solve` ([`inversion`]).
     Inversion,
-    /// `fft` of blocks of at most [`MAX_FFT_POINTS`] points, but for `IRFFT`.
+    /// `fft` of blocks of at most [`MAX_FFT_POINTS`] points.
     Transform,
     /// `select-and-scatter`, which goes through a window row by row.
     Selection,
@@ -338,10 +338,11 @@ struct Signs {
 }
 
 impl Signs {
-    /// Of a transform of these lengths whose result has `given` points along each dimension. `inverse`: the
-    /// angles have the other sign.
-    fn of(lengths: &[i64], given: &[i64], inverse: bool) -> Signs {
+    /// Of a transform of these lengths whose operand has `taken` and whose result has `given` points along each
+    /// dimension. `inverse`: the angles have the other sign.
+    fn of(lengths: &[i64], taken: &[i64], given: &[i64], inverse: bool) -> Signs {
         let block: i64 = lengths.iter().product();
+        let points: i64 = taken.iter().product();
         let results: i64 = given.iter().product();
         let mut each: [[Vec<f32>; 2]; 2] = Default::default();
         let coordinates = |mut n: i64, sizes: &[i64]| {
@@ -351,8 +352,8 @@ impl Signs {
             }
             at
         };
-        for from in 0..block {
-            let j = coordinates(from, lengths);
+        for from in 0..points {
+            let j = coordinates(from, taken);
             for to in 0..results {
                 let k = coordinates(to, given);
                 // The angle is this multiple of `2 pi / block`.
@@ -373,7 +374,7 @@ impl Signs {
                 }
             }
         }
-        Signs { points: [block, results], each }
+        Signs { points: [points, results], each }
     }
 }
 
@@ -383,16 +384,15 @@ fn transformed(e: &mut Edit<'_>) -> Option<InstrId> {
     let (from, to) = (e.array(x)?.clone(), e.array(e.id())?.clone());
     let inverse = match e.at().attrs.fft_type()? {
         FftType::Fft | FftType::Rfft => false,
-        FftType::Ifft => true,
-        FftType::Irfft => return None,
+        FftType::Ifft | FftType::Irfft => true,
     };
     let lengths = e.at().attrs.ints(AttrKey::FftLength)?.to_vec();
     let outer = from.dims.len().checked_sub(lengths.len())?;
-    let block: i64 = lengths.iter().product();
-    if block > MAX_FFT_POINTS || from.dims.contains(&0) || from.dims[outer..] != lengths[..] {
+    let block: i64 = from.dims[outer..].iter().product();
+    if lengths.iter().product::<i64>() > MAX_FFT_POINTS || from.dims.contains(&0) || to.dims.contains(&0) {
         return None;
     }
-    let signs = Signs::of(&lengths, &to.dims[outer..], inverse);
+    let signs = Signs::of(&lengths, &from.dims[outer..], &to.dims[outer..], inverse);
     let batch: i64 = from.dims[..outer].iter().product();
     let complex = from.element_type.is_complex();
     let real = if complex { from.element_type.real_part() } else { from.element_type };
@@ -410,8 +410,11 @@ fn transformed(e: &mut Edit<'_>) -> Option<InstrId> {
     };
     let whole = e.again(&[finite])?;
     let mut parts = Vec::new();
-    for (output, opcode) in [(0usize, Opcode::Real), (1, Opcode::Imag)] {
-        let own = e.unary(opcode, whole)?;
+    // A real result has the real part alone; those of the conjugates that are left out are the same.
+    let outputs: &[Option<Opcode>] =
+        if to.element_type.is_complex() { &[Some(Opcode::Real), Some(Opcode::Imag)] } else { &[None] };
+    for (output, opcode) in outputs.iter().enumerate() {
+        let own = opcode.map_or(Some(whole), |part| e.unary(part, whole))?;
         // Of each input the factor of this part: (cos, -sin) of a real part, (sin, cos) of an imaginary one.
         let mut counts: [Option<InstrId>; 3] = [None; 3];
         for (input, &part) in inputs.iter().enumerate() {
@@ -465,7 +468,10 @@ fn transformed(e: &mut Edit<'_>) -> Option<InstrId> {
         }
         parts.push(value);
     }
-    e.binary(Opcode::Complex, parts[0], parts[1])
+    match parts[..] {
+        [re, im] => e.binary(Opcode::Complex, re, im),
+        _ => parts.pop(),
+    }
 }
 
 /// Where an array of real numbers is plus infinity, minus infinity and NaN: 1 there, 0 elsewhere, in these
