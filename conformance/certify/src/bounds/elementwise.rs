@@ -382,6 +382,8 @@ impl<'a> Corners<'a> {
             }
             // Zeros of both signs have infinities of both.
             Opcode::Rsqrt => x.is_exact(i) || x.low(i) > 0.0,
+            // Both corners may be beyond a domain that lies between them.
+            Opcode::Acos | Opcode::Asin | Opcode::Atanh => !(x.low(i) < -1.0 && x.high(i) > 1.0),
             // One branch of the tangent: it rises.
             Opcode::Tan => x.high(i) - x.low(i) < 3.0 && hull.rises[i],
             Opcode::Add | Opcode::Subtract | Opcode::Multiply if integer => self.stays_in_range(i),

@@ -198,6 +198,19 @@ fn what_may_overflow_or_cross_a_pole_is_undecided() {
     assert!(one(text, &[]).hard.at(0).is_infinite());
 }
 
+/// Both ends of an operand's interval are beyond the domain, and what lies between them is not.
+#[test]
+fn a_domain_between_both_ends_leaves_numbers() {
+    for function in ["acos", "asin", "atanh"] {
+        let text = format!(
+            "HloModule m\nf {{ a = f32[] parameter(0)\n ROOT b = f32[] parameter(1) }}\nENTRY e {{ x = f32[3] parameter(0)\n z = f32[] constant(0)\n w = f32[1] reduce-window(x, z), window={{size=3}}, to_apply=f\n ROOT y = f32[1] {function}(w) }}"
+        );
+        let hard = |x: &[f32]| certified(&text, &[x], Allowances::LOOSE)[0].1.hard.at(0);
+        assert!(hard(&[0.0, -2.0, 2.0]).is_infinite(), "{function}");
+        assert!(hard(&[0.25, 0.5, 0.75]).is_finite(), "{function}");
+    }
+}
+
 #[test]
 fn liberties_widen() {
     let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] multiply(x, x)\n ROOT z = f32[] subtract(y, x) }";
