@@ -433,6 +433,24 @@ ENTRY e {
             halves(&[64100.0, 0.5, 0.25, 40.0]),
             vec![(half(f32::NEG_INFINITY), "ok"), (half(-64100.0), "mismatch"), (half(f32::NAN), "mismatch")],
         ),
+        // In one order a partial product overflows, in the other the product is a number.
+        (
+            "HloModule m
+f { a = f64[] parameter(0) b = f64[] parameter(1) ROOT m = f64[] multiply(a, b) }
+ENTRY e {
+  x = f64[2] parameter(0)
+  i = f64[] constant(1e200)
+  ROOT r = f64[1] reduce-window(x, i), window={size=2}, to_apply=f
+}",
+            array(Buffer::F64(vec![1e200, 1e-100])),
+            vec![
+                (array(Buffer::F64(vec![f64::INFINITY])), "ok"),
+                (
+                    array(Buffer::F64(vec![1e300])),
+                    "undecided: 1 element differs and is not decided (0 allowed by --max-undecided)",
+                ),
+            ],
+        ),
         // A flushed imaginary part is a zero on its own side of the cut.
         (
             "HloModule m

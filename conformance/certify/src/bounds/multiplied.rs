@@ -123,7 +123,7 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
                     return 0.0;
                 }
                 // The reference has overflowed, and every other order does.
-                let beyond = |all: &Vec<Vec<f64>>| all[k][i] * (1.0 - growth) >= 2.0 * format.max;
+                let beyond = |all: &Vec<Vec<bool>>| all[k][i] && growth < 0.5;
                 if v.re[i].is_infinite() && all_overflowing.as_ref().is_some_and(beyond) {
                     return 0.0;
                 }
@@ -182,23 +182,22 @@ fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     Some((0..nan.len()).map(|k| (0..nan[k].len()).map(|i| product(k, i)).collect()).collect())
 }
 
-/// The least magnitude of each exact product of real numbers of which no partial product may underflow, and 0
-/// for all others. Where it is well beyond the greatest number, a partial product overflows in every order, and
-/// no factor is a zero.
-fn overflowing(format: Format, run: Run<'_>) -> Option<Vec<Vec<f64>>> {
+/// Which products of real numbers are beyond four times the greatest number, at least, with no factor that is a
+/// zero and no partial product that may underflow: a partial product overflows in every order.
+fn overflowing(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
+    // Roots of factors, so that no partial product leaves the range of f64.
+    const ROOT: f64 = 4096.0;
+    let root = |log2: f64| (log2 / ROOT).exp2();
     let least = |x: &Factor, i: usize| match x.special[i] {
         Special::NONE => (x.magnitude[i] - x.off[i]).max(0.0),
         _ => 0.0,
     };
-    let mut products = run(&|x| (0..x.off.len()).map(|i| least(x, i)).collect())?;
+    let products = run(&|x| (0..x.off.len()).map(|i| root(least(x, i).log2())).collect())?;
     let small = run(&|x| (0..x.off.len()).map(|i| least(x, i).min(1.0)).collect())?;
-    let safe = 2.0 * format.flushes_below();
-    for (product, &small) in products.iter_mut().flatten().zip(small.iter().flatten()) {
-        if !(small >= safe) {
-            *product = 0.0;
-        }
-    }
-    Some(products)
+    let (limit, safe) = (root(format.max.log2() + 2.0), 2.0 * format.flushes_below());
+    let beyond = |(product, small): (&f64, &f64)| product.is_finite() && *product >= limit && *small >= safe;
+    let each = products.iter().zip(&small);
+    Some(each.map(|(products, small)| products.iter().zip(small).map(beyond).collect()).collect())
 }
 
 /// Which infinities and NaNs orders of a product of exact real numbers give: an infinity where the factors above
