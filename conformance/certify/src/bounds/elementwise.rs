@@ -353,7 +353,11 @@ impl<'a> Corners<'a> {
             });
         };
         let (low, high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };
-        settled.radius(v, [low, high], exact, exact || hull.agrees[i], hull.nan[i])
+        // A zero within an interval has either sign, so a zero times it has.
+        let signs = opcode == Opcode::Multiply
+            && v == 0.0
+            && self.operands.iter().any(|x| !x.is_exact(i) && x.holds(i, 0.0));
+        settled.radius(v, [low, high], exact, exact || hull.agrees[i] && !signs, hull.nan[i])
     }
 
     /// Whether the corners tell the extremes over the box.

@@ -181,7 +181,8 @@ pub(super) fn is_exact_region(module: &Module, computation: ComputationId, allow
         let quotient = instr.opcode == Opcode::Divide
             || instr.opcode == Opcode::Multiply && instr.operands().iter().any(constant);
         let quotient = quotient && plain && allowed.reciprocals;
-        exact && !quotient && !unrounded && !(plain && allowed.flush_denormals)
+        let flushed = plain && allowed.flush_denormals;
+        exact && !quotient && !unrounded && !flushed
     });
     exact && !(allowed.contraction && multiplies && adds)
 }

@@ -207,7 +207,22 @@ fn a_domain_between_both_ends_leaves_numbers() {
         );
         let hard = |x: &[f32]| certified(&text, &[x], Allowances::LOOSE)[0].1.hard.at(0);
         assert!(hard(&[0.0, -2.0, 2.0]).is_infinite(), "{function}");
-        assert!(hard(&[0.25, 0.5, 0.75]).is_finite(), "{function}");
+        assert!(hard(&[0.125, 0.25, 0.375]).is_finite(), "{function}");
+    }
+}
+
+/// A zero that a flushed number becomes has the sign of whatever it was added to, and so has a zero times it.
+#[test]
+fn zeros_times_what_may_be_a_zero_have_either_sign() {
+    // The least denormal number of f8e5m2 is one that counts as flushed.
+    for (ty, tiny) in [("f32", -9.1835e-41), ("f8e5m2", -(2f32.powi(-16)))] {
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = {ty}[] parameter(0)\n z = {ty}[] constant(0)\n a = {ty}[] add(x, z)\n m = {ty}[] constant(-1)\n b = {ty}[] multiply(a, m)\n ROOT y = {ty}[] multiply(b, z) }}"
+        );
+        let flush = Allowances { flush_denormals: true, ..Allowances::STRICT };
+        let hard = |x: f32| certified(&text, &[&[x]], flush)[0].1.hard.at(0);
+        assert!(hard(tiny) > 0.0 && hard(tiny) < 0.01, "{ty} {}", hard(tiny));
+        assert_eq!(hard(-2.0), 0.0, "{ty}");
     }
 }
 
