@@ -416,8 +416,8 @@ ENTRY e {
 
 /// What no liberty leaves open is right or wrong.
 fn decided() {
-    let half = |x: f32| array(Buffer::F16(vec![f16::from_f32(x)]));
     let halves = |x: &[f32]| array(Buffer::F16(x.iter().map(|&x| f16::from_f32(x)).collect()));
+    let half = |x: f32| halves(&[x]);
     let complex = |re: f64, im: f64| array(Buffer::C128(vec![hlo::num_complex::Complex::new(re, im)]));
     let tiny = |x: f64| array(Buffer::F6E2M3FN(vec![Number::from_f64(x)]));
     let cases = [

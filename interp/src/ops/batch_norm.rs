@@ -201,8 +201,8 @@ fn train<R: Summed>(input: &Input<'_>, x: &[f64], scale: &[f64], offset: &[f64])
     vec![normalized, mean.collect(), variance.collect()]
 }
 
-/// For each feature the power of two that its elements are multiplied by: 1, unless sums of their squares could
-/// leave the range of f64.
+/// For each feature the power of two that its elements are multiplied by: 2^-600 if an element is 2^450 or
+/// more, since sums of squares could leave the range of f64, otherwise 1.
 fn scales(input: &Input<'_>, x: &[f64]) -> Vec<f64> {
     const LARGE: f64 = f64::from_bits((1023 + 450) << 52);
     const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
@@ -217,7 +217,8 @@ fn scales(input: &Input<'_>, x: &[f64]) -> Vec<f64> {
     scales
 }
 
-/// Normalizes elements; mean and variance are those of elements times `scales`, a power of two for each feature.
+/// Normalizes elements. Mean and variance are those of elements times `scales`, a power of two for each
+/// feature.
 fn normalize<R: Real>(
     input: &Input<'_>,
     x: &[f64],
@@ -247,7 +248,8 @@ fn deviations<R: Real>(input: &Input<'_>, scales: &[f64], variance: &[R]) -> Vec
         } else if variance == R::default() {
             epsilon.root() * R::from_f64(scale)
         } else {
-            // Elements as large differ by so much that epsilon is far below a unit of their variance.
+            // Epsilon, an f32, is rounded away: unequal elements of 2^450 differ by 2^397 at least, and the
+            // variance has 106 bits.
             variance.root()
         }
     };

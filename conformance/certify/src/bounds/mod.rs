@@ -39,6 +39,7 @@
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `reordered`, `selected` (by `region`, `expression`, `rank`, `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
 //! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
+//! | `scattered` | elements of a scatter with one update or none | the operand's bounds, or the computation applied once |
 //! | `scans` | scans by other computations than additions | the computation on the slices, one after the other |
 //! | `rounded_twice` | elementwise instructions of types of a byte and less | the same instruction in f64, rounded by way of f16 |
 //! | `special` | sums, complex arithmetic, transforms, linear systems, quotients | which infinities and NaNs an order or a formula gives |

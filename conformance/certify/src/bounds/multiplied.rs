@@ -7,8 +7,9 @@
 //! 1, of the exact one (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). These products
 //! are the same instruction in f64 on other operands.
 //!
-//! Infinities and NaNs absorb: see [`absorbed`]. A product that is beyond the greatest number is infinite in every
-//! order ([`overflowing`]); which infinities and NaNs come of partial products that are, [`specials`] says.
+//! Infinities and NaNs absorb: see [`absorbed`]. A product well beyond the greatest number is infinite in
+//! every order ([`overflowing`]). Which infinities and NaNs partial products give that overflow in some order,
+//! [`specials`] says.
 
 use hlo::opcode::Numeric;
 use hlo::{ElementType, Opcode};
@@ -68,14 +69,17 @@ pub(super) struct Present {
     off: bool,
     /// Infinities or NaNs.
     specials: bool,
+    /// Some of magnitude 0.
+    zeros: bool,
 }
 
 impl Present {
     pub(super) fn among<'a>(factors: impl Iterator<Item = &'a Factor>) -> Present {
-        let none = Present { off: false, specials: false };
+        let none = Present { off: false, specials: false, zeros: false };
         factors.fold(none, |found, x| Present {
             off: found.off || x.off.iter().any(|&r| r > 0.0),
             specials: found.specials || x.has_specials(),
+            zeros: found.zeros || x.magnitude.contains(&0.0),
         })
     }
 }
@@ -95,7 +99,7 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
     let infinite = |t: &&Tensor| Numbers::of(t).re.iter().any(|x| x.is_infinite());
     let overflows = !complex && !format.saturates && case.results.iter().any(infinite);
     let all_overflowing = if overflows { Some(overflowing(format, run)?) } else { None };
-    let all_vanishing = if complex { None } else { Some(vanishing(run)?) };
+    let all_vanishing = if present.zeros && !complex { Some(vanishing(run)?) } else { None };
     let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
     let relative = 2.0 * root * units(ty) * format.unit();
     let mut absolute = root * units(ty).max(1.0) * format.min_positive();
@@ -182,8 +186,8 @@ fn absorbed(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     Some((0..nan.len()).map(|k| (0..nan[k].len()).map(|i| product(k, i)).collect()).collect())
 }
 
-/// Which products of real numbers are beyond four times the greatest number, at least, with no factor that is a
-/// zero and no partial product that may underflow: a partial product overflows in every order.
+/// Which products of real numbers overflow in every order: they are beyond four times the greatest number, no
+/// factor is a zero, and no partial product may underflow.
 fn overflowing(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     // Roots of factors, so that no partial product leaves the range of f64.
     const ROOT: f64 = 4096.0;
@@ -200,9 +204,9 @@ fn overflowing(format: Format, run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     Some(each.map(|(products, small)| products.iter().zip(small).map(beyond).collect()).collect())
 }
 
-/// Which infinities and NaNs orders of a product of exact real numbers give: an infinity where the factors above
-/// 1 overflow together, of the sign of all factors; NaN instead where a factor is a zero, and beside it where
-/// those below 1 underflow together.
+/// Which infinities and NaNs a product of exact real numbers is in some order. Where the factors above 1
+/// overflow together that is an infinity, of the sign of all factors; NaN instead where a factor is a zero, and
+/// NaN as well where those below 1 underflow together.
 pub(super) fn specials(case: &Case<'_>) -> Option<Vec<Special>> {
     let ([x, initial], [result]) = (&case.args[..], &case.results[..]) else { return None };
     let ty = result.element_type();
@@ -248,7 +252,7 @@ pub(super) fn specials(case: &Case<'_>) -> Option<Vec<Special>> {
     (each.len() == result.len()).then_some(each)
 }
 
-/// Which products of real numbers have an exact zero among their factors, and are 0 unless another partial product
+/// Which products of real numbers have an exact zero among their factors. They are 0, unless a partial product
 /// is not finite.
 fn vanishing(run: Run<'_>) -> Option<Vec<Vec<bool>>> {
     let zero =

@@ -389,13 +389,11 @@ fn element<R: Float>(
         Opcode::Multiply if (a.is_infinite() || b.is_infinite()) && (a.holds(0.0) || b.holds(0.0)) => UNKNOWN,
         Opcode::Add => hull(&[a.low + b.low, a.high + b.high]),
         Opcode::Subtract => hull(&[a.low - b.high, a.high - b.low]),
-        Opcode::Multiply => {
-            let corners = [a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high];
-            // A zero within an interval has either sign, so a zero times it has.
-            let signs = v == 0.0 && (!a_is_exact && a.holds(0.0) || !b_is_exact && b.holds(0.0));
-            let other = if signs { -v } else { corners[0] };
-            hull(&[corners[0], corners[1], corners[2], corners[3], other])
+        // A zero within an interval has either sign, so a zero times it has.
+        Opcode::Multiply if v == 0.0 && (!a_is_exact && a.holds(0.0) || !b_is_exact && b.holds(0.0)) => {
+            hull(&[a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high, -v])
         }
+        Opcode::Multiply => hull(&[a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high]),
         // The pole is at 0.
         Opcode::Divide if !b_is_exact && b.holds(0.0) => UNKNOWN,
         Opcode::Divide => hull(&[a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high]),

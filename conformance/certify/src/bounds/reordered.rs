@@ -11,10 +11,13 @@
 //! - choices reach what may be chosen ([`selected`]).
 //!
 //! Of a component that is not recognized nothing is known, unless each result has one element, or NaN is all
-//! that there can be ([`absorbed`]). Some
-//! instructions leave no order to choose: scatters whose updates all go to different elements of the operand,
-//! as they are in this run, and of others the elements with one update or none ([`scattered`]); and scans, which are ordered by definition, unless they say that their
-//! computation is associative: then brackets are free, elements still stand in their order.
+//! that there can be ([`absorbed`]).
+//!
+//! Some instructions leave no order to choose:
+//! - scatters whose updates, in this run, all go to different elements of the operand; of other scatters the
+//!   elements with one update or none ([`scattered`]);
+//! - scans, which are ordered by definition. In one that says that its computation is associative brackets
+//!   are free, and elements still stand in their order.
 
 use std::sync::Arc;
 
@@ -398,10 +401,7 @@ fn negated(values: &Tensor, leaf: &Leaf) -> Option<(Tensor, Arc<Leaf>)> {
         return None;
     }
     let to: Vec<f64> = v.re.iter().map(|x| -x).collect();
-    let radii = |mode: Mode| {
-        let of = leaf.bounds.radii(mode);
-        Radii::new((0..v.len()).map(|i| of.at(i)).collect())
-    };
+    let radii = |mode: Mode| leaf.bounds.radii(mode).without_limits();
     let bounds = Bounds::of(radii(Mode::Soft), radii(Mode::Hard));
     Some((tensor(v.ty, values.dims(), &to), Arc::new(Leaf::new(bounds, leaf.product))))
 }

@@ -17,14 +17,14 @@
 //! | `region-windows` | sums literally in windows of 32, whose sums are added ([`sums`]) | narrow accumulator |
 //! | `fma` | a product that is added to something is not rounded ([`fma`]) | contraction |
 //! | `excess` | chains of `f16` and `bf16` arithmetic in f32 ([`excess`]) | excess precision |
-//! | `reciprocals` | quotients by broadcasts as products with the broadcast reciprocal ([`reciprocals`]) | reciprocals |
+//! | `reciprocals` | `x / broadcast(c)` as `x * broadcast(1 / c)` ([`reciprocals`]) | reciprocals |
 //! | `flush` | denormals are zeros in arithmetic ([`flush`]) | denormals flushed |
 //! | `scales-in-f32` | arithmetic of `f8e8m0fnu` in f32 ([`scales`]) | denormals flushed |
 //! | `regions-reversed` | folds that are no sums from the last element to the first ([`regions`]) | reordered regions |
 //! | `regions-halved` | folds that choose among elements by halves ([`regions`]) | reordered regions |
 //! | `regions-swapped` | folds that are no sums by their regions with the operands exchanged ([`regions`]) | reordered regions |
 //! | `regions-by-columns` | folds that are no sums over several dimensions, the first fastest ([`regions`]) | reordered regions |
-//! | `regions-windows` | tree reduction of unrecognized and of choosing regions: windows of 32, each from the initial value, then a fold of their results ([`regions`]) | reordered regions |
+//! | `regions-windows` | tree reduction of unrecognized and choosing regions ([`regions::How::Windows`]) | reordered regions |
 //! | `normalization-steps` | batch normalizations step by step in the operands' type ([`expansions`]) | affine normalization, narrow accumulator |
 //! | `steps-widened` | batch normalizations and Cholesky factorizations of narrow floats in f16 or f32 ([`expansions`]) | affine normalization, narrow accumulator |
 //! | `cholesky-steps` | Cholesky factorizations step by step in their type ([`expansions`]) | narrow accumulator |
