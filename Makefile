@@ -1,6 +1,6 @@
 # The two commands: `make demo` runs a real JAX training step, `make test` runs all tests. Both install what is missing
 # (Debian, Ubuntu). The others are for people who work on the project.
-.PHONY: demo test stress bench-dispatch bench-peers bench-operations bench-jax ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-protox bench-tfcompile test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
+.PHONY: demo test stress miri bench-dispatch bench-peers bench-operations bench-jax ahead-library test-ahead wheel test-jax test-jax-short test-proto-peer test-protox bench-tfcompile test-ptxas prepare-cuda test-cuda bench-cuda setup lint check-aarch64 bless bench fuzz fuzz-passes fuzz-build attack clean
 export PATH := $(PATH):$(HOME)/.cargo/bin
 CARGO ?= cargo
 # Programs are built for a fixed baseline (.cargo/config.toml); a machine below it builds for the oldest one. Same bits.
@@ -38,6 +38,13 @@ test-ahead: setup
 # The cache under stress in its long form: three processes of eight threads and a thousand programs, two hundred processes killed while they compile. The tests have a short form.
 stress: setup
 	$(CARGO) test --locked -p hlo-client --test stress -- --ignored --nocapture --test-threads=1
+
+# Handles, chains and the pool of constants under Miri, with the interpreter as the device (some minutes); takes a nightly toolchain that has it.
+MIRI_TOOLCHAIN ?= nightly
+miri: setup
+	rustup toolchain install $(MIRI_TOOLCHAIN) --profile minimal --component miri --component rust-src
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +$(MIRI_TOOLCHAIN) miri test --locked -p hlo-client --no-default-features --test all -- handles::
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +$(MIRI_TOOLCHAIN) miri test --locked -p hlo-codegen --lib -- constants
 
 # What an execution costs a program in C: through hlo.h, and through PJRT_PLUGINS in turns.
 PJRT_PLUGINS ?=

@@ -159,6 +159,24 @@ pub fn write(compilation: &Compilation, program: &Module, cpu: &str, target: &st
     FORMAT.write(&header, objects.chain(stored.arrays.iter().map(|array| bytes_of(&array.buffer))))
 }
 
+/// An artifact without its constants, and these: together, in order, they are the artifact. What is none has
+/// no constants.
+pub(crate) fn split_constants(bytes: &[u8]) -> (&[u8], Vec<&[u8]>) {
+    let Ok((header, _)) = FORMAT.read::<Header>(bytes) else { return (bytes, Vec::new()) };
+    let mut head = bytes;
+    let mut constants = Vec::new();
+    for &length in header.constant_bytes.iter().flatten().flatten().rev() {
+        let at = usize::try_from(length).ok().and_then(|length| head.len().checked_sub(length));
+        let Some((rest, constant)) = at.and_then(|at| head.split_at_checked(at)) else {
+            return (bytes, Vec::new());
+        };
+        constants.push(constant);
+        head = rest;
+    }
+    constants.reverse();
+    (head, constants)
+}
+
 /// A module as text, and the values that the text leaves out.
 pub(crate) struct Stored<'m> {
     pub(crate) text: String,

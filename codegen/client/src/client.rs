@@ -243,6 +243,12 @@ impl Client {
         self.inner.memory.statistics()
     }
 
+    /// Why the last program that could not be written to the cache's folder was not: a full disk, a folder
+    /// that is gone. Such a program runs, and is compiled again in another process.
+    pub fn cache_error(&self) -> Option<Error> {
+        self.inner.cache.disk_error()
+    }
+
     /// What the caches did.
     pub fn cache_statistics(&self) -> CacheStatistics {
         self.inner.cache.statistics()

@@ -73,7 +73,8 @@ impl Executable {
     ) -> Result<Self, Error> {
         let program = client.prepared(program, options)?;
         let inner = &client.inner;
-        let with_calls = |loaded| WithCalls::instantiate(loaded, &inner.custom_calls);
+        let with_calls =
+            |loaded| WithCalls::instantiate(loaded, &inner.custom_calls, Some((&inner.backend, options)));
         let runs = match options.mode {
             CacheMode::Off => {
                 Runs::Loaded(with_calls(inner.backend.compile(program.module(), options, false)?.loaded)?)
@@ -83,7 +84,8 @@ impl Executable {
                 Runs::Loaded(with_calls(inner.cache.get(key, &*inner.backend, program.module(), options)?)?)
             }
             CacheMode::Lazy { after, background } => {
-                let interpreted = with_calls(crate::backend::Interpreter::loaded(&program))?;
+                let interpreted = crate::backend::Interpreter::loaded(&program);
+                let interpreted = WithCalls::instantiate(interpreted, &inner.custom_calls, None)?;
                 let lazy = Lazy {
                     key: client.key(&program, options),
                     program: program.clone(),
@@ -105,7 +107,8 @@ impl Executable {
         signature: Signature,
         loaded: Arc<dyn Loaded>,
     ) -> Result<Self, Error> {
-        let loaded = WithCalls::instantiate(loaded, &client.inner.custom_calls)?;
+        let (inner, options) = (&client.inner, CompileOptions::default());
+        let loaded = WithCalls::instantiate(loaded, &inner.custom_calls, Some((&inner.backend, &options)))?;
         Ok(Self::new(client, signature, Runs::Loaded(loaded)))
     }
 
@@ -123,6 +126,11 @@ impl Executable {
         let client = client.clone();
         let inner = Inner { client, name, parameters, arguments, result, results, shared_results, runs };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The client that it was compiled for.
+    pub(crate) fn client(&self) -> &Client {
+        &self.inner.client
     }
 
     /// The name of the program.
@@ -429,7 +437,10 @@ impl Executable {
             let client = &self.inner.client.inner;
             let module = lazy.program.module();
             let compiled = client.cache.get(lazy.key, &*client.backend, module, &lazy.options);
-            let compiled = compiled.and_then(|loaded| WithCalls::instantiate(loaded, &client.custom_calls));
+            let compiled = compiled.and_then(|loaded| {
+                let by = Some((&client.backend, &lazy.options));
+                WithCalls::instantiate(loaded, &client.custom_calls, by)
+            });
             let _ = lazy.compiled.set(compiled.ok());
         }
     }

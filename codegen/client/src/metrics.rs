@@ -23,6 +23,8 @@ pub struct Metrics {
     pub failed_executions: u64,
     /// The device's memory.
     pub memory: MemoryStatistics,
+    /// Constants of 4 KiB and more of loaded programs in bytes, those that several programs share once.
+    pub constant_bytes: u64,
     /// Who holds how many bytes of it, the largest first. Known of clients that have a memory budget or
     /// [`ClientOptions::track_owners`](crate::ClientOptions::track_owners), else empty.
     pub owners: Vec<(String, u64)>,
@@ -47,6 +49,7 @@ impl Client {
             executions: inner.counters.executions.load(Ordering::Relaxed),
             failed_executions: inner.counters.failed_executions.load(Ordering::Relaxed),
             memory: inner.memory.statistics(),
+            constant_bytes: inner.backend.constant_bytes(),
             owners: inner.memory.owners(),
         }
     }
@@ -61,6 +64,7 @@ impl Metrics {
             ("memory_hits", cache.memory_hits),
             ("disk_hits", cache.disk_hits),
             ("disk_dropped", cache.disk_dropped),
+            ("disk_failures", cache.disk_failures),
             ("failures", cache.failures),
             ("evictions", cache.evictions),
             ("executions", self.executions),
@@ -68,6 +72,7 @@ impl Metrics {
             ("held_bytes", memory.held_bytes),
             ("peak_bytes", memory.peak_bytes),
             ("evicted_bytes", memory.evicted_bytes),
+            ("constant_bytes", self.constant_bytes),
         ];
         let mut text = String::from("{");
         let valid = "invariant: writing to a string does not fail";

@@ -11,6 +11,7 @@ use hlo_threads::cancel::{CancellationToken, Cancelled};
 
 use crate::cache::CacheMode;
 use crate::custom_call::{CustomCalls, UserData};
+use crate::exports::Library;
 use crate::trace::Trace;
 
 /// How a client is made.
@@ -118,6 +119,8 @@ pub struct ExecuteOptions {
     pub cancellation: Option<Cancellation>,
     /// What custom calls find in their context.
     pub user_data: Option<UserData>,
+    /// The library whose functions custom calls may call; [`Library::execute`] sets it.
+    pub library: Option<Library>,
     /// Where it is put how long the execution took; `None`: nobody looks at the clock.
     pub elapsed: Option<Elapsed>,
 }

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use hlo::attrs::{AttrKey, AttrValue};
-use hlo::{ArrayLiteral, ConstantValue, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
+use hlo::{
+    ArrayLiteral, ComputationId, ConstantValue, InstrId, Literal, Module, NewInstruction, Opcode, Shape,
+};
+
+use rustc_hash::FxHashSet;
 
 use crate::custom_call::CustomCalls;
 use crate::error::{Code, Error};
@@ -40,6 +44,32 @@ impl VerifiedModule {
     /// The module.
     pub fn module(&self) -> &Arc<Module> {
         &self.0
+    }
+
+    /// The program that a computation of a module is by itself.
+    ///
+    /// # Errors
+    /// It does not verify by itself.
+    pub(crate) fn of_computation(module: &Module, computation: ComputationId) -> Result<Self, Error> {
+        let mut module = module.clone();
+        module.set_entry(computation);
+        let header = &mut module.header;
+        header.input_output_alias.clear();
+        header.buffer_donor.clear();
+        header.entry_computation_layout = None;
+        header.spmd_propagation_to_parameters = None;
+        header.spmd_propagation_to_output = None;
+        let mut reached = FxHashSet::from_iter([computation]);
+        let mut left = vec![computation];
+        while let Some(computation) = left.pop() {
+            for id in module.instructions(computation) {
+                let called = module.instr(id).attrs.called_computations();
+                left.extend(called.into_iter().filter(|&called| reached.insert(called)));
+            }
+        }
+        let all: Vec<ComputationId> = module.computations().to_vec();
+        all.into_iter().filter(|c| !reached.contains(c)).for_each(|c| module.remove_computation(c));
+        Self::new(module.compact())
     }
 
     /// The program with the calls that a registry implements marked as such.

@@ -15,13 +15,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use hlo::{ArrayLiteral, Buffer};
-use hlo_client::{Client, ClientOptions, CompileOptions, DiskCache, Verdict};
+use hlo_client::{Client, ClientOptions, Code, CompileOptions, DiskCache, Verdict};
 
 /// Where the cache is: tells a process that it is one of several.
 const FOLDER: &str = "HLO_STRESS_FOLDER";
 /// How many programs there are, and with which the process begins.
 const PROGRAMS: &str = "HLO_STRESS_PROGRAMS";
 const FIRST: &str = "HLO_STRESS_FIRST";
+/// Where the cache is of the process that may write nothing.
+const FULL_FOLDER: &str = "HLO_STRESS_FULL_FOLDER";
 
 const THREADS: u32 = 8;
 const PROCESSES: u32 = 3;
@@ -147,6 +149,42 @@ fn kills(count: u32, programs: u32) {
     eprintln!("{count} kills left {entries} of {programs} programs: {statistics:?}");
     assert_eq!((statistics.disk_hits, statistics.disk_dropped), (entries as u64, 0));
     assert_eq!(statistics.compilations, u64::from(programs) - entries as u64);
+}
+
+/// The process that may write no files of more than 512 bytes, as on a full disk: every program runs, and
+/// nothing is left in the folder.
+#[test]
+fn process_on_a_full_disk() {
+    let Some(folder) = std::env::var_os(FULL_FOLDER) else { return };
+    let folder = Path::new(&folder);
+    let client = client(folder);
+    (0..3).for_each(|n| check(&client, n));
+    assert_eq!(client.cache_statistics().disk_failures, 3);
+    let error = client.cache_error().unwrap();
+    assert_eq!(error.code(), Code::Unavailable);
+    assert!(error.to_string().contains(&format!("{}", folder.display())), "{error}");
+    assert!(error.to_string().contains("File too large"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_said_and_costs_no_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let limited = "trap '' XFSZ; ulimit -f 1; exec \"$0\" process_on_a_full_disk --exact --test-threads=1";
+    let run = Command::new("sh")
+        .args(["-c", limited])
+        .arg(std::env::current_exe().unwrap())
+        .env(FULL_FOLDER, folder.path())
+        .output()
+        .unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+    assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"), "the process ran its test");
+    let cache = DiskCache::open(folder.path(), None).unwrap();
+    assert!(cache.entries().is_empty());
+    let left = std::fs::read_dir(folder.path())
+        .unwrap()
+        .flatten()
+        .filter(|file| file.file_name().to_string_lossy().starts_with(".tmp-"));
+    assert_eq!(left.count(), 0);
 }
 
 #[test]

@@ -30,6 +30,7 @@ use hlo_opt::buffers::{AllocationKind, Slice};
 use smallvec::SmallVec;
 
 use super::arena::{ALIGNMENT, Block, Memory, OutOfMemory, Store};
+use super::constants::ConstantPool;
 use super::object::{Code, externals};
 use super::raw::bytes_of;
 use crate::program::Program;
@@ -48,12 +49,20 @@ pub struct LoadOptions {
     pub watched: bool,
     /// The configuration that library calls run under.
     pub configuration: Configuration,
+    /// Where it looks for constants that another program has.
+    pub constants: Arc<ConstantPool>,
 }
 
 impl LoadOptions {
-    /// Without a memory limit, unwatched, under the default configuration.
+    /// Without a memory limit, unwatched, under the default configuration, with constants of its own.
     pub fn new(pool: Arc<Pool>) -> Self {
-        Self { pool, memory_bytes: u64::MAX, watched: false, configuration: Configuration::default() }
+        Self {
+            pool,
+            memory_bytes: u64::MAX,
+            watched: false,
+            configuration: Configuration::default(),
+            constants: Arc::default(),
+        }
     }
 }
 
@@ -202,9 +211,9 @@ pub struct Executable {
     /// Keeps the functions that `ops` call alive.
     _code: Vec<Code>,
     /// Keeps constants alive, by their number.
-    constants: Vec<Memory>,
+    constants: Vec<Arc<Memory>>,
     /// Constant operands as library calls read them.
-    prepared: Vec<Memory>,
+    prepared: Vec<Arc<Memory>>,
     /// Bytes of constants that nothing reads in their own form.
     given_back_bytes: u64,
     ops: Vec<Op>,
@@ -286,10 +295,7 @@ impl Executable {
         let mut constants = Vec::with_capacity(program.constants.len());
         for literal in &program.constants {
             let array = literal.as_array().ok_or_else(|| failed("a constant that is no array".into()))?;
-            let bytes = bytes_of(&array.buffer);
-            let mut memory = Memory::new(bytes.len() as u64)?;
-            memory.bytes_mut().copy_from_slice(bytes);
-            constants.push(memory);
+            constants.push(options.constants.copy(bytes_of(&array.buffer))?);
         }
         let allocations = program.buffers.allocations.clone();
         let mut parameters: Vec<Parameter> = Vec::new();
@@ -368,8 +374,9 @@ impl Executable {
         let mut given_back_bytes = 0;
         for index in unread {
             given_back_bytes += constants[index as usize].len() as u64;
-            constants[index as usize] = Memory::new(0)?;
+            constants[index as usize] = Arc::new(Memory::new(0)?);
         }
+        let prepared = prepared.into_iter().map(|memory| options.constants.share(memory)).collect();
         Ok(Self {
             _code: code,
             constants,

@@ -7,6 +7,7 @@
 )]
 
 pub mod arena;
+pub mod constants;
 pub mod executable;
 pub mod functions;
 pub mod heap;

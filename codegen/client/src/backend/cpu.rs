@@ -7,6 +7,7 @@ use std::thread;
 
 use hlo::{Literal, Module};
 use hlo_codegen::compilation::Assemble as _;
+use hlo_codegen::runtime::constants::ConstantPool;
 use hlo_codegen::runtime::executable::{Argument as Lent, Executable, Finished, LoadOptions, RunOptions};
 use hlo_interp::Devices;
 use hlo_interp::custom_call::Registry;
@@ -31,6 +32,7 @@ use crate::options::{CompileOptions, ExecuteOptions};
 pub struct Cpu {
     pool: Arc<Pool>,
     configuration: Configuration,
+    constants: Arc<ConstantPool>,
 }
 
 /// What identifies the compiler and the machine in the keys of caches: the build, the processor's features,
@@ -46,12 +48,13 @@ impl Cpu {
     /// With threads to compile and run on (0: as many as there are cores), under a configuration.
     pub fn new(threads: usize, configuration: Configuration) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { pool: Arc::new(Pool::new(if threads == 0 { cores } else { threads })), configuration }
+        let threads = if threads == 0 { cores } else { threads };
+        Self { pool: Arc::new(Pool::new(threads)), configuration, constants: Arc::default() }
     }
 
     fn load_program(&self, program: hlo_codegen::program::Program) -> Result<Arc<dyn Loaded>, Error> {
-        let configuration = self.configuration;
-        let options = LoadOptions { configuration, ..LoadOptions::new(Arc::clone(&self.pool)) };
+        let (configuration, constants) = (self.configuration, Arc::clone(&self.constants));
+        let options = LoadOptions { configuration, constants, ..LoadOptions::new(Arc::clone(&self.pool)) };
         let executable = Executable::load(program, &options)?;
         Ok(Arc::new(Running { executable }))
     }
@@ -64,6 +67,10 @@ impl Backend for Cpu {
 
     fn fingerprint(&self) -> String {
         fingerprint(self.configuration)
+    }
+
+    fn constant_bytes(&self) -> u64 {
+        self.constants.bytes()
     }
 
     #[cfg(feature = "llvm")]

@@ -36,6 +36,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// processor.
     fn fingerprint(&self) -> String;
 
+    /// Bytes of large constants that loaded programs hold, those that several have counted once. 0: it keeps
+    /// no account of them.
+    fn constant_bytes(&self) -> u64 {
+        0
+    }
+
     /// Compiles a module that verifies. `keep`: its artifact is wanted, too.
     ///
     /// # Errors

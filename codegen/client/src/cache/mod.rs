@@ -64,6 +64,9 @@ pub struct CacheStatistics {
     pub disk_hits: u64,
     /// Entries on disk that were damaged, foreign or outdated, and were dropped.
     pub disk_dropped: u64,
+    /// Programs that were compiled and could not be written to the folder:
+    /// [`Client::cache_error`](crate::Client::cache_error) has the last error.
+    pub disk_failures: u64,
     /// Programs that could not be compiled.
     pub failures: u64,
     /// Programs that were evicted from memory.
@@ -104,6 +107,9 @@ pub(crate) struct Cache {
     memory_hits: AtomicU64,
     disk_hits: AtomicU64,
     disk_dropped: AtomicU64,
+    disk_failures: AtomicU64,
+    /// Why the last program that could not be written was not.
+    disk_error: Mutex<Option<Error>>,
     failures: AtomicU64,
     evictions: AtomicU64,
     compile_ns: AtomicU64,
@@ -128,6 +134,8 @@ impl Cache {
             memory_hits: AtomicU64::new(0),
             disk_hits: AtomicU64::new(0),
             disk_dropped: AtomicU64::new(0),
+            disk_failures: AtomicU64::new(0),
+            disk_error: Mutex::default(),
             failures: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             compile_ns: AtomicU64::new(0),
@@ -161,6 +169,10 @@ impl Cache {
         result
     }
 
+    pub(crate) fn disk_error(&self) -> Option<Error> {
+        self.disk_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn statistics(&self) -> CacheStatistics {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CacheStatistics {
@@ -168,6 +180,7 @@ impl Cache {
             memory_hits: of(&self.memory_hits),
             disk_hits: of(&self.disk_hits),
             disk_dropped: of(&self.disk_dropped),
+            disk_failures: of(&self.disk_failures),
             failures: of(&self.failures),
             evictions: of(&self.evictions),
         }
@@ -274,7 +287,10 @@ impl Cache {
         let compiled = compiled.inspect_err(|_| count(&self.failures))?;
         if let (Some(disk), Some(artifact)) = (&self.disk, &compiled.artifact) {
             // A folder that cannot be written to costs time, not results.
-            let _ = self.timed(SpanKind::Store, name, None, || disk.put(key, artifact));
+            if let Err(error) = self.timed(SpanKind::Store, name, None, || disk.put(key, artifact)) {
+                count(&self.disk_failures);
+                *self.disk_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
         }
         if let (Some(kept), Some(artifact)) = (&self.artifacts, compiled.artifact) {
             kept.lock().unwrap_or_else(PoisonError::into_inner).insert(key, artifact.into());

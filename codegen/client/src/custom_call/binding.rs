@@ -101,6 +101,7 @@ pub struct Binding {
     attributes: Vec<Declared>,
     takes_any_attributes: bool,
     functions: Vec<String>,
+    exports: Vec<String>,
 }
 
 impl Binding {
@@ -115,6 +116,7 @@ impl Binding {
             attributes: Vec::new(),
             takes_any_attributes: false,
             functions: Vec::new(),
+            exports: Vec::new(),
         }
     }
 
@@ -183,6 +185,14 @@ impl Binding {
         self
     }
 
+    /// There is a reference to a function that is exported beside the program's: an attribute of this name,
+    /// such as `capture = @step`.
+    #[must_use]
+    pub fn export(mut self, name: &str) -> Self {
+        self.exports.push(name.to_owned());
+        self
+    }
+
     /// What computes it.
     pub fn to<F>(self, handler: F) -> Bound
     where
@@ -231,8 +241,14 @@ impl Binding {
                 return wrong(format!("there is no function `{name}`"));
             }
         }
+        for name in &self.exports {
+            if !matches!(site.attributes.get(name), Some(Attribute::Function(_))) {
+                return wrong(format!("there is no attribute `{name}` that refers to a function"));
+            }
+        }
         let is_known = |name: &str| {
-            self.attributes.iter().any(|d| d.name == name) || self.functions.iter().any(|f| f == name)
+            self.attributes.iter().any(|d| d.name == name)
+                || self.functions.iter().chain(&self.exports).any(|f| f == name)
         };
         match site.attributes.iter().find(|(name, _)| !self.takes_any_attributes && !is_known(name)) {
             Some((name, _)) => wrong(format!("the handler knows no attribute `{name}`")),

@@ -10,6 +10,8 @@ use hlo_codegen::runtime::arena::{Block, Store};
 use hlo_interp::Value;
 use hlo_interp::custom_call::Invocation;
 
+use super::attributes::Attribute;
+use super::functions::{self, Functions};
 use super::site::{CallSite, Function};
 use crate::error::{Code, Error};
 use crate::options::ExecuteOptions;
@@ -47,6 +49,8 @@ pub struct Context<'a> {
     pub(super) store: &'a Arc<Store>,
     /// Absent before the call is executed.
     pub(super) invocation: Option<&'a Invocation<'a>>,
+    /// The program's functions, compiled; `None`: they are interpreted.
+    pub(super) functions: Option<&'a Functions>,
 }
 
 impl<'a> Context<'a> {
@@ -58,15 +62,19 @@ impl<'a> Context<'a> {
         device: u32,
         store: &'a Arc<Store>,
     ) -> Self {
-        Self { site, options, execution, device, threads: 1, store, invocation: None }
+        Self { site, options, execution, device, threads: 1, store, invocation: None, functions: None }
     }
 
     /// The same while the call is executed.
-    pub(super) fn during<'b>(&self, invocation: &'b Invocation<'b>) -> Context<'b>
+    pub(super) fn during<'b>(
+        &self,
+        invocation: &'b Invocation<'b>,
+        functions: Option<&'b Functions>,
+    ) -> Context<'b>
     where
         'a: 'b,
     {
-        Context { threads: invocation.threads(), invocation: Some(invocation), ..*self }
+        Context { threads: invocation.threads(), invocation: Some(invocation), functions, ..*self }
     }
 }
 
@@ -141,7 +149,9 @@ impl Context<'_> {
     }
 
     /// Runs a function that the call refers to on this device: the arrays of its parameters, in order, give
-    /// those of its result.
+    /// those of its result. A compiled program's functions are compiled, when they are called first, unless
+    /// they communicate with other devices, draw random numbers, or have custom calls of the client's: those
+    /// are interpreted.
     ///
     /// # Errors
     /// Arguments that do not fit, and whatever ends the function; [`Code::FailedPrecondition`] before the
@@ -151,6 +161,13 @@ impl Context<'_> {
             let message = format!("{} is called before the call is executed", function.name);
             return Err(self.site.error(Code::FailedPrecondition, message));
         };
+        // The interpreter says what does not fit.
+        if let Some(functions) = self.functions
+            && function.takes(arguments)
+            && let Some(compiled) = functions.compiled(function)
+        {
+            return functions::run(&*compiled, function, arguments, self.options);
+        }
         let mut given = arguments.iter();
         let values: Option<Vec<Value>> = function.parameters.iter().map(|p| value(p, &mut given)).collect();
         let (Some(values), None) = (values, given.next()) else {
@@ -161,6 +178,25 @@ impl Context<'_> {
         };
         let result = invocation.call(function.computation, values)?;
         Ok(result.into_literal().arrays().into_iter().cloned().collect())
+    }
+
+    /// Runs a function that is exported beside the one whose execution this is part of: by its name, or by
+    /// an attribute of the call that refers to it. Arguments are the arrays of its parameters, in order.
+    ///
+    /// # Errors
+    /// The program is not executed by a library ([`Code::FailedPrecondition`]); there is none of this name
+    /// ([`Code::NotFound`]); calls that nest too deep ([`Code::ResourceExhausted`]); as
+    /// [`Executable::execute_with`](crate::Executable::execute_with).
+    pub fn call_export(&self, name: &str, arguments: &[ArrayLiteral]) -> Result<Vec<ArrayLiteral>, Error> {
+        let Some(library) = &self.options.library else {
+            let message = format_args!("the program is no function of a library, which would have {name}");
+            return Err(self.site.error(Code::FailedPrecondition, message));
+        };
+        let named = match self.site.attributes.get(name) {
+            Some(Attribute::Function(named)) => named,
+            Some(_) | None => name,
+        };
+        library.execute_within(named, arguments, self.options)
     }
 }
 

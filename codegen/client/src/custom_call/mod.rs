@@ -51,6 +51,7 @@
 mod attributes;
 mod binding;
 mod context;
+mod functions;
 mod run;
 mod site;
 

@@ -17,11 +17,12 @@ use hlo_threads::cancel::Cancelled;
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
+use super::functions::Functions;
 use super::site::CallSite;
 use super::{CustomCalls, Instance, Leaf};
-use crate::backend::{Argument, Arrays, Loaded};
+use crate::backend::{Argument, Arrays, Backend, Loaded};
 use crate::error::{Code, Error, panic_message};
-use crate::options::ExecuteOptions;
+use crate::options::{CompileOptions, ExecuteOptions};
 
 /// A call of an executable, with what executes it.
 struct Instantiated {
@@ -53,6 +54,8 @@ fn guarded<T>(site: &CallSite, run: impl FnOnce() -> Result<T, Error>) -> Result
 struct Calls {
     by_instruction: FxHashMap<InstrId, Instantiated>,
     store: Arc<Store>,
+    /// The functions that they refer to; `None`: they are interpreted, as the program is.
+    functions: Option<Functions>,
 }
 
 /// A program with custom calls of the client's.
@@ -69,13 +72,15 @@ impl fmt::Debug for WithCalls {
 }
 
 impl WithCalls {
-    /// A program whose calls get their instances; one that has none stays as it is.
+    /// A program whose calls get their instances; one that has none stays as it is. `compiled`: the back end
+    /// that compiled it, and how, so that functions that it calls back are compiled, too.
     ///
     /// # Errors
     /// A handler refuses a call, or a name is not bound.
     pub(crate) fn instantiate(
         loaded: Arc<dyn Loaded>,
         custom_calls: &CustomCalls,
+        compiled: Option<(&Arc<dyn Backend>, &CompileOptions)>,
     ) -> Result<Arc<dyn Loaded>, Error> {
         let Some(module) = loaded.interpreted() else { return Ok(loaded) };
         let ids = bound_calls(module);
@@ -89,11 +94,11 @@ impl WithCalls {
         let mut targets: Vec<String> = by_instruction.values().map(|i| i.site.target.clone()).collect();
         targets.sort_unstable();
         targets.dedup();
-        Ok(Arc::new(Self {
-            loaded,
-            calls: Arc::new(Calls { by_instruction, store: Arc::default() }),
-            targets,
-        }))
+        let functions = compiled.map(|(backend, options)| {
+            Functions::new(Arc::clone(&loaded), Arc::clone(backend), options.clone())
+        });
+        let calls = Arc::new(Calls { by_instruction, store: Arc::default(), functions });
+        Ok(Arc::new(Self { loaded, calls, targets }))
     }
 
     /// Runs it, with implementations that have this execution's options.
@@ -215,7 +220,8 @@ impl CustomCall for Execution {
         };
         let (site, store) = (&instantiated.site, &self.calls.store);
         let context = Context::before(site, &self.options, self.number, invocation.device(), store);
-        let result = execute(instantiated, &context.during(invocation), invocation, &operands);
+        let context = context.during(invocation, self.calls.functions.as_ref());
+        let result = execute(instantiated, &context, invocation, &operands);
         result.map_err(|error| {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             let trap = call.trap(instantiated.site.without_name(&error));
@@ -342,8 +348,8 @@ impl CustomCall for OnDemand {
                 call.instance.prepare(&context)?;
                 call.instance.initialize(&context)
             });
-            let result =
-                prepared.and_then(|()| execute(&call, &context.during(invocation), invocation, &operands));
+            let result = prepared
+                .and_then(|()| execute(&call, &context.during(invocation, None), invocation, &operands));
             let _ = guarded(&call.site, || {
                 call.instance.finish(&context);
                 Ok(())

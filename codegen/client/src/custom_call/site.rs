@@ -1,7 +1,7 @@
 //! What is known of a call when its program is compiled.
 
 use hlo::attrs::{ApiVersion, AttrKey, AttrValue};
-use hlo::{ArrayShape, ComputationId, InstrId, Layout, Module, Shape};
+use hlo::{ArrayLiteral, ArrayShape, ComputationId, InstrId, Layout, Module, Shape};
 
 use super::attributes::Attributes;
 use crate::error::{Code, Error};
@@ -42,6 +42,17 @@ pub struct Function {
     /// What it gives.
     pub result: Shape,
     pub(super) computation: ComputationId,
+}
+
+impl Function {
+    /// Whether these are arrays of its parameters, in order.
+    pub(super) fn takes(&self, arguments: &[ArrayLiteral]) -> bool {
+        let mut shapes = Vec::new();
+        self.parameters.iter().for_each(|parameter| leaves(parameter, &mut shapes));
+        let arrays: Vec<&ArrayShape> = shapes.iter().filter_map(Shape::as_array).collect();
+        let fits = |(shape, array): (&&ArrayShape, &ArrayLiteral)| array.shape() == shape.without_layout();
+        arrays.len() == arguments.len() && arrays.iter().zip(arguments).all(fits)
+    }
 }
 
 fn leaves(shape: &Shape, out: &mut Vec<Shape>) {

@@ -3,8 +3,11 @@
 use hlo::ArrayLiteral;
 use hlo_client::{Buffer, Client, ClientOptions, CompileOptions, Executable, VerifiedModule};
 
-/// A client of the compiler.
+/// A client of the compiler. Under Miri, which executes no machine code, of the interpreter.
 pub(crate) fn cpu() -> Client {
+    if cfg!(miri) {
+        return interpreter();
+    }
     Client::cpu(ClientOptions { threads: 2, ..ClientOptions::default() }).unwrap()
 }
 

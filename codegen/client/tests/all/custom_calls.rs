@@ -236,6 +236,85 @@ fn functions_of_the_program_are_called_back() {
     }
 }
 
+/// The compiler for the CPU, counting what it compiles.
+#[cfg(feature = "llvm")]
+#[derive(Debug)]
+struct Counting(hlo_client::backend::Cpu, AtomicUsize);
+
+#[cfg(feature = "llvm")]
+impl hlo_client::backend::Backend for Counting {
+    fn platform(&self) -> &'static str {
+        self.0.platform()
+    }
+
+    fn fingerprint(&self) -> String {
+        self.0.fingerprint()
+    }
+
+    fn compile(
+        &self,
+        module: &Arc<hlo::Module>,
+        options: &CompileOptions,
+        keep: bool,
+    ) -> Result<hlo_client::backend::Compiled, Error> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.compile(module, options, keep)
+    }
+
+    fn load(
+        &self,
+        artifact: &[u8],
+    ) -> Result<(hlo_client::artifact::Signature, Arc<dyn hlo_client::backend::Loaded>), Error> {
+        self.0.load(artifact)
+    }
+}
+
+#[cfg(feature = "llvm")]
+#[test]
+fn functions_of_a_compiled_program_are_compiled_when_they_are_called() {
+    let text = "HloModule m\n sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n \
+        norm { x = f32[4096] parameter(0)\n y = f32[4096] multiply(x, x)\n z = f32[] constant(0)\n \
+          ROOT n = f32[] reduce(y, z), dimensions={0}, to_apply=sum }\n \
+        idle { x = f32[4096] parameter(0)\n ROOT y = f32[4096] negate(x) }\n \
+        nested { x = f32[4096] parameter(0)\n ROOT y = f32[4096] custom-call(x), custom_call_target=\"twice\" }\n \
+        ENTRY e { x = f32[4096] parameter(0)\n \
+          ROOT r = (f32[], f32[4096]) custom-call(x), custom_call_target=\"use\", called_computations={norm, nested, idle} }";
+    let backend = Arc::new(Counting(
+        hlo_client::backend::Cpu::new(2, hlo_client::Configuration::default()),
+        AtomicUsize::new(0),
+    ));
+    let client = Client::with_backend(backend.clone(), ClientOptions::default()).unwrap();
+    let twice = Binding::new("twice").argument::<f32>().result::<f32>().to(|call| {
+        let doubled: Vec<f32> = call.argument::<f32>(0)?.iter().map(|x| 2.0 * x).collect();
+        call.result::<f32>(0)?.copy_from_slice(&doubled);
+        Ok(())
+    });
+    client.custom_calls().bind(twice).unwrap();
+    let uses = Binding::new("use").argument::<f32>().function("norm").function("nested").any_attributes();
+    let uses = uses.result::<f32>().result::<f32>().to(|call| {
+        let x = call.argument_array(0)?;
+        let norms: Vec<_> =
+            (0..3).map(|_| call.function("norm", std::slice::from_ref(&x))).collect::<Result<_, _>>()?;
+        assert!(norms.iter().all(|norm| norm == &norms[0]));
+        call.set_result(0, norms[0][0].clone())?;
+        // From several threads at once, too.
+        call.parallel(4, |_| assert_eq!(call.function("norm", std::slice::from_ref(&x)).unwrap(), norms[0]));
+        let nested = call.function("nested", std::slice::from_ref(&x))?.remove(0);
+        call.set_result(1, nested)
+    });
+    client.custom_calls().bind(uses).unwrap();
+    let executable = compile(&client, text).unwrap();
+    assert_eq!(backend.1.load(Ordering::Relaxed), 1);
+    let x = client.buffer(&floats(&[2.0; 4096])).unwrap();
+    for _ in 0..2 {
+        let results = executable.execute(&[&x]).unwrap();
+        assert_eq!(values(&results[0]), [16384.0]);
+        assert_eq!(values(&results[1]), [4.0; 4096]);
+    }
+    // `norm`, and `nested`, which is interpreted for its custom call; not `idle`, which nobody called.
+    assert_eq!(backend.1.load(Ordering::Relaxed), 3);
+}
+
 #[test]
 fn what_is_built_in_gives_way_to_what_is_bound_but_not_to_a_fallback() {
     let text = "HloModule m\n ENTRY e { x = f32[2] parameter(0)\n ROOT r = f32[2] custom-call(x), custom_call_target=\"Sharding\" }";

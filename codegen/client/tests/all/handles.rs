@@ -227,16 +227,20 @@ fn xrt_execute_chained_refuses_bad_plans() {
 #[test]
 fn handles_of_many_threads_are_all_different() {
     let h = handles();
+    // Miri executes a thousandth as many instructions a second.
+    let each: u16 = if cfg!(miri) { 8 } else { 200 };
     let mut all: Vec<Handle> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| {
-                scope.spawn(|| (0..200).map(|i| h.allocate(&array(&[i as f32])).unwrap()).collect::<Vec<_>>())
+                scope.spawn(|| {
+                    (0..each).map(|i| h.allocate(&array(&[f32::from(i)])).unwrap()).collect::<Vec<_>>()
+                })
             })
             .collect();
         threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
     });
     all.sort();
     all.dedup();
-    assert_eq!(all.len(), 1600);
-    assert_eq!(h.release_all(), 1600);
+    assert_eq!(all.len(), 8 * usize::from(each));
+    assert_eq!(h.release_all(), 8 * usize::from(each));
 }

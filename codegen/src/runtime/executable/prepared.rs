@@ -19,7 +19,7 @@ use super::{ResultLeaf, RunError};
 /// Packs what calls of a program find constant.
 #[derive(Debug)]
 pub(super) struct Packer<'a> {
-    constants: &'a [Memory],
+    constants: &'a [Arc<Memory>],
     pool: Arc<Pool>,
     /// Bytes that may still be taken.
     left: u64,
@@ -39,7 +39,7 @@ struct Made {
 }
 
 impl<'a> Packer<'a> {
-    pub(super) fn new(constants: &'a [Memory], pool: Arc<Pool>, left: u64, allocations: usize) -> Self {
+    pub(super) fn new(constants: &'a [Arc<Memory>], pool: Arc<Pool>, left: u64, allocations: usize) -> Self {
         Self { constants, pool, left, made: Vec::new(), unread: vec![0; allocations] }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Packer<'a> {
         allocations: &[Allocation],
     ) -> Result<Option<u32>, RunError> {
         let constant = |slice: &Slice| match allocations.get(slice.allocation as usize)?.kind {
-            AllocationKind::Constant { index } => self.constants.get(index as usize),
+            AllocationKind::Constant { index } => self.constants.get(index as usize).map(Arc::as_ref),
             AllocationKind::Parameter { .. }
             | AllocationKind::Result { .. }
             | AllocationKind::Arena

@@ -406,7 +406,7 @@ fn estimate(bytes: u64, flops: u64) -> u64 {
 /// A run of an executable.
 pub(super) struct Run<'a> {
     pool: &'a Arc<Pool>,
-    prepared: &'a [Memory],
+    prepared: &'a [Arc<Memory>],
     pointers: *mut *mut u8,
     fuel: u64,
     options: RunOptions<'a>,
