@@ -371,6 +371,9 @@ fn run_cli(cli: &Cli) -> Exit {
         }
         command_of(cli, &ui)
     });
+    if let Some(error) = engine::programs::cache_error() {
+        ui.warn(format!("a compiled program could not be kept: {error}"));
+    }
     match result {
         Ok(exit) => exit,
         Err(failure) => {

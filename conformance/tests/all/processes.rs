@@ -277,6 +277,13 @@ fn full_disks() {
         assert!(!err(&o).contains("ZipWriter") && err(&o).contains("no space left"), "{}", err(&o));
     }
     assert!(!found.exists());
+    // Compiled programs that cannot be kept are said, and run.
+    let line = format!(
+        "mount -t tmpfs -o size=4k,mode=700 none /mnt; {HLO} run {small} --platform cpu --cache /mnt"
+    );
+    let o = unshared(&line).unwrap();
+    ends(&o, 0);
+    assert!(err(&o).contains("could not be kept") && err(&o).contains("No space left"), "{}", err(&o));
     let line = format!("mount -t tmpfs -o size=4k none /mnt; {HLO} run {file} --output /mnt/out.npz -q");
     let o = unshared(&line).unwrap();
     ends(&o, 2);

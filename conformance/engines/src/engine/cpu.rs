@@ -245,8 +245,7 @@ fn compiled(
     }
     let emission = cpu::emission(source, options)?;
     if let Ok(bytes) = artifact::write(&emission.compilation, source, &options.cpu, &emission.target) {
-        // A folder that cannot be written to costs time, not results.
-        let _ = cache.put(key, &bytes);
+        programs::keep(cache, key, &bytes);
     }
     emission.assemble(options.verify, &mut ())
 }

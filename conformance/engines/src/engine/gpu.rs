@@ -77,8 +77,7 @@ pub fn compiled(
     if let Some(cache) = cache
         && let Ok(bytes) = gpu_artifact::write(&compilation, module)
     {
-        // A folder that cannot be written to costs time, not results.
-        let _ = cache.put(key, &bytes);
+        programs::keep(cache, key, &bytes);
     }
     Ok(compilation)
 }
