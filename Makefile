@@ -102,6 +102,7 @@ wheel: setup
 # JAX on that wheel. The short form, which CI runs, builds no wheel: it takes what tests have built (all of the workspace, or dependencies would be built again), and says so where PyPI cannot be reached.
 test-jax: wheel
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet $(JAX_PACKAGES) pypjrt==0.1.1 pytest pytest-xdist
+	$(JAX_ENVIRONMENT)/bin/pip install --quiet jax-finufft==1.3.1
 	$(JAX_ENVIRONMENT)/bin/pip install --quiet --no-deps --force-reinstall $$(ls -t target/wheel/*.whl | head -1)
 	$(JAX_ENVIRONMENT)/bin/python codegen/pjrt/tests/jax/all.py
 # With the tests, whose dependencies ask others for more features: without them, what `make test` has built would be built again.

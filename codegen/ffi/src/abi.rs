@@ -1,8 +1,10 @@
 //! The structs of XLA's FFI C API 0.5, under its own names.
 //!
 //! Versions differ at the ends of structs alone, but for the bundle of handlers, which is nested in another
-//! struct and had no `record` in 0.3. Each struct begins with its size in bytes, which says what the other
-//! side has. Sizes and offsets are compared with XLA's headers by a test, where there are some.
+//! struct and had no `record` until 0.3, and for states, which had no stage until 0.2 and in 0.1 a deleter of
+//! their own. Each struct begins with its size in bytes, which says what the other side has; of states the
+//! version that a handler was compiled for does. Sizes and offsets are compared with XLA's headers by a test,
+//! where there are some.
 
 #![allow(
     non_camel_case_types,
@@ -21,7 +23,10 @@ pub use crate::future::Future;
 /// The version of these structs.
 pub const VERSION: (c_int, c_int) = (0, 5);
 /// The oldest minor version of handlers that are called.
-pub const OLDEST_MINOR: c_int = 3;
+pub const OLDEST_MINOR: c_int = 1;
+
+/// The first minor version in which states are of a stage; before, all are of the first.
+pub const FIRST_MINOR_WITH_STAGES: c_int = 3;
 
 /// A handler.
 pub type Handler = unsafe extern "C" fn(*mut XLA_FFI_CallFrame) -> *mut Error;
@@ -53,7 +58,7 @@ pub enum Stage {
 }
 
 macro_rules! structs {
-    ($($name:ident { $($field:ident: $ty:ty),* $(,)? })*) => {
+    ($all:ident: $($name:ident { $($field:ident: $ty:ty),* $(,)? })*) => {
         $(
             #[derive(Clone, Copy, Debug)]
             #[repr(C)]
@@ -61,12 +66,13 @@ macro_rules! structs {
         )*
 
         /// Every struct: its name, its size, its fields and their offsets.
-        pub const ALL: &[(&str, usize, &[(&str, usize)])] =
+        pub const $all: &[(&str, usize, &[(&str, usize)])] =
             &[$((stringify!($name), size_of::<$name>(), &[$((stringify!($field), offset_of!($name, $field))),*])),*];
     };
 }
 
 structs! {
+    ALL:
     XLA_FFI_ByteSpan { ptr: *const c_char, len: usize }
     XLA_FFI_Scalar { dtype: c_int, value: *mut c_void }
     XLA_FFI_Array { dtype: c_int, size: usize, data: *mut c_void }
@@ -135,6 +141,13 @@ structs! {
         XLA_FFI_InvokeContext_FindExtension: Fallible<XLA_FFI_InvokeContext_FindExtension_Args>,
         XLA_FFI_CustomOptions_Get: Fallible<XLA_FFI_CustomOptions_Get_Args>,
     }
+}
+
+structs! {
+    ALL_OLDER:
+    XLA_FFI_State_Set_Args_0_1 { struct_size: usize, extension_start: *mut c_void, ctx: *mut ExecutionContext, type_id: *mut XLA_FFI_TypeId, state: *mut c_void, deleter: Option<Deleter> }
+    XLA_FFI_State_Set_Args_0_2 { struct_size: usize, extension_start: *mut c_void, ctx: *mut ExecutionContext, type_id: *mut XLA_FFI_TypeId, state: *mut c_void }
+    XLA_FFI_State_Get_Args_0_2 { struct_size: usize, extension_start: *mut c_void, ctx: *mut ExecutionContext, type_id: *mut XLA_FFI_TypeId, state: *mut c_void }
 }
 
 // SAFETY: pointers to functions, and to nothing else but null.

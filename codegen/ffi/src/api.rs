@@ -8,15 +8,16 @@ use std::ptr;
 use hlo_client::Code;
 
 use crate::abi::{
-    ExecutionContext, REGISTER_SIZE_0_3, VERSION, XLA_FFI_Api, XLA_FFI_Api_Version, XLA_FFI_Attrs,
-    XLA_FFI_ByteSpan, XLA_FFI_CustomOptions_Get_Args, XLA_FFI_DeviceMemory_Allocate_Args,
-    XLA_FFI_DeviceMemory_Free_Args, XLA_FFI_DeviceOrdinal_Get_Args, XLA_FFI_Error_Create_Args,
-    XLA_FFI_Error_Destroy_Args, XLA_FFI_Error_GetDetails_Args, XLA_FFI_Future_Create_Args,
-    XLA_FFI_Future_SetAvailable_Args, XLA_FFI_Future_SetError_Args, XLA_FFI_Handler_Bundle,
-    XLA_FFI_Handler_Register_Args, XLA_FFI_InvokeContext_FindExtension_Args, XLA_FFI_InvokeContext_Get_Args,
-    XLA_FFI_RunId_Get_Args, XLA_FFI_State_Get_Args, XLA_FFI_State_Set_Args, XLA_FFI_Stream_Get_Args,
-    XLA_FFI_ThreadPool_NumThreads_Args, XLA_FFI_ThreadPool_Schedule_Args, XLA_FFI_Type_Register_Args,
-    XLA_FFI_TypeId,
+    Deleter, ExecutionContext, FIRST_MINOR_WITH_STAGES, REGISTER_SIZE_0_3, Stage, VERSION, XLA_FFI_Api,
+    XLA_FFI_Api_Version, XLA_FFI_Attrs, XLA_FFI_ByteSpan, XLA_FFI_CustomOptions_Get_Args,
+    XLA_FFI_DeviceMemory_Allocate_Args, XLA_FFI_DeviceMemory_Free_Args, XLA_FFI_DeviceOrdinal_Get_Args,
+    XLA_FFI_Error_Create_Args, XLA_FFI_Error_Destroy_Args, XLA_FFI_Error_GetDetails_Args,
+    XLA_FFI_Future_Create_Args, XLA_FFI_Future_SetAvailable_Args, XLA_FFI_Future_SetError_Args,
+    XLA_FFI_Handler_Bundle, XLA_FFI_Handler_Register_Args, XLA_FFI_InvokeContext_FindExtension_Args,
+    XLA_FFI_InvokeContext_Get_Args, XLA_FFI_RunId_Get_Args, XLA_FFI_State_Get_Args,
+    XLA_FFI_State_Get_Args_0_2, XLA_FFI_State_Set_Args, XLA_FFI_State_Set_Args_0_1,
+    XLA_FFI_State_Set_Args_0_2, XLA_FFI_Stream_Get_Args, XLA_FFI_ThreadPool_NumThreads_Args,
+    XLA_FFI_ThreadPool_Schedule_Args, XLA_FFI_Type_Register_Args, XLA_FFI_TypeId, XLA_FFI_TypeInfo,
 };
 use crate::error::{self, Error, Result};
 use crate::future::{self, Future};
@@ -209,11 +210,40 @@ unsafe extern "C" fn type_register(args: *mut XLA_FFI_Type_Register_Args) -> *mu
         let Some(id) = (unsafe { args.type_id.as_mut() }) else {
             return Err(Error::new(Code::InvalidArgument, format!("the number of {name} is null")));
         };
-        // SAFETY: the C API: null, or what is known of the type.
-        let deleter = unsafe { args.type_info.as_ref() }.and_then(|info| info.deleter);
+        // SAFETY: the struct is there up to the field before it, which `given` has seen.
+        let deleter = unsafe { deleter_of_type(&raw const *args) };
         id.type_id = types::add(&name, id.type_id, deleter)?;
         Ok(())
     })
+}
+
+/// What frees values of a type that is registered.
+///
+/// In 0.1 the struct has the size that later versions declare, and ends before `type_info`: what is there is
+/// none of its then. So both are read by way of the kernel, which refuses addresses that are none, and what
+/// the field points at is taken for a `XLA_FFI_TypeInfo` if it begins with the size of one.
+///
+/// # Safety
+/// It is the struct of `XLA_FFI_Type_Register`, or that of 0.1.
+unsafe fn deleter_of_type(args: *const XLA_FFI_Type_Register_Args) -> Option<Deleter> {
+    use std::os::unix::fs::FileExt as _;
+    let memory = std::fs::File::open("/proc/self/mem");
+    let word = |address: usize| match &memory {
+        Ok(memory) => {
+            let mut bytes = [0; size_of::<usize>()];
+            memory.read_exact_at(&mut bytes, address as u64).ok().map(|()| usize::from_ne_bytes(bytes))
+        }
+        // Without the kernel's word the caller is taken to be of a later version.
+        // SAFETY: as this function's.
+        Err(_) => Some(unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_unaligned() }),
+    };
+    let info = word(args.expose_provenance() + offset_of!(XLA_FFI_Type_Register_Args, type_info))?;
+    if info == 0 || word(info)? != size_of::<XLA_FFI_TypeInfo>() {
+        return None;
+    }
+    let deleter = word(info + offset_of!(XLA_FFI_TypeInfo, deleter))?;
+    // SAFETY: a null pointer or a function's address, as `Option` of a function is.
+    unsafe { std::mem::transmute::<usize, Option<Deleter>>(deleter) }
 }
 
 unsafe extern "C" fn stream_get(_args: *mut XLA_FFI_Stream_Get_Args) -> *mut Error {
@@ -234,21 +264,58 @@ unsafe extern "C" fn context_get(args: *mut XLA_FFI_InvokeContext_Get_Args) -> *
     })
 }
 
+/// The context of a call about a state, whose structs begin alike in all versions.
+///
+/// # Safety
+/// As [`given`] and [`context`].
+unsafe fn context_of_state<'a>(args: *mut XLA_FFI_State_Get_Args_0_2) -> Result<&'a ExecutionContext> {
+    // SAFETY: as this function's; no version's struct is shorter.
+    unsafe { context(given(args, size_of::<XLA_FFI_State_Get_Args_0_2>())?.ctx) }
+}
+
 unsafe extern "C" fn state_set(args: *mut XLA_FFI_State_Set_Args) -> *mut Error {
+    const INSTANTIATE: i32 = Stage::Instantiate as i32;
     answer(|| {
-        // SAFETY: the C API: the function's own struct.
-        let args = unsafe { given(args, size_of::<XLA_FFI_State_Set_Args>()) }?;
-        // SAFETY: the C API: the handler's context, and a type.
-        unsafe { context(args.ctx)?.set_state(args.stage, type_id(args.type_id)?, args.state) }
+        // SAFETY: the C API: the function's own struct, of the version that the handler was compiled for.
+        let context = unsafe { context_of_state(args.cast()) }?;
+        // SAFETY: the C API: the struct as above, and a type.
+        unsafe {
+            match context.minor() {
+                1 => {
+                    let args = given(args.cast(), size_of::<XLA_FFI_State_Set_Args_0_1>())?;
+                    let XLA_FFI_State_Set_Args_0_1 { type_id: of, state, deleter, .. } = *args;
+                    context.set_state(INSTANTIATE, type_id(of)?, state, deleter)
+                }
+                2 => {
+                    let args = given(args.cast(), size_of::<XLA_FFI_State_Set_Args_0_2>())?;
+                    let XLA_FFI_State_Set_Args_0_2 { type_id: of, state, .. } = *args;
+                    context.set_state(INSTANTIATE, type_id(of)?, state, None)
+                }
+                _later => {
+                    let args = given(args, size_of::<XLA_FFI_State_Set_Args>())?;
+                    context.set_state(args.stage, type_id(args.type_id)?, args.state, None)
+                }
+            }
+        }
     })
 }
 
 unsafe extern "C" fn state_get(args: *mut XLA_FFI_State_Get_Args) -> *mut Error {
+    const INSTANTIATE: i32 = Stage::Instantiate as i32;
     answer(|| {
-        // SAFETY: the C API: the function's own struct.
-        let args = unsafe { given(args, size_of::<XLA_FFI_State_Get_Args>()) }?;
-        // SAFETY: the C API: the handler's context, and a type.
-        args.state = unsafe { context(args.ctx)?.state(args.stage, type_id(args.type_id)?) }?;
+        // SAFETY: the C API: the function's own struct, of the version that the handler was compiled for.
+        let context = unsafe { context_of_state(args.cast()) }?;
+        // SAFETY: the C API: the struct as above, and a type.
+        unsafe {
+            if context.minor() < FIRST_MINOR_WITH_STAGES {
+                let args: &mut XLA_FFI_State_Get_Args_0_2 =
+                    given(args.cast(), size_of::<XLA_FFI_State_Get_Args_0_2>())?;
+                args.state = context.state(INSTANTIATE, type_id(args.type_id)?)?;
+            } else {
+                let args = given(args, size_of::<XLA_FFI_State_Get_Args>())?;
+                args.state = context.state(args.stage, type_id(args.type_id)?)?;
+            }
+        }
         Ok(())
     })
 }

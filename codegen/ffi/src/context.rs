@@ -1,14 +1,14 @@
 //! `XLA_FFI_ExecutionContext`: what a handler asks the runtime for while it runs.
 
 use std::alloc::Layout;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use hlo_client::Code;
 use hlo_client::custom_call::Context;
 use rustc_hash::FxHashMap;
 
-use crate::abi::Stage;
+use crate::abi::{Deleter, Stage};
 use crate::error::{Error, Result};
 use crate::types;
 use crate::user_data::UserData;
@@ -22,6 +22,8 @@ struct State {
     stage: i32,
     type_id: i64,
     state: *mut c_void,
+    /// What frees it, of a handler of 0.1; of later ones that is known of the type.
+    deleter: Option<Deleter>,
 }
 
 // SAFETY: the C API: handlers are called, and states freed, on any thread; nothing here looks behind the
@@ -31,13 +33,13 @@ unsafe impl Send for States {}
 unsafe impl Sync for States {}
 
 impl States {
-    fn set(&self, stage: i32, type_id: i64, state: *mut c_void) -> Result<()> {
+    fn set(&self, stage: i32, type_id: i64, state: *mut c_void, deleter: Option<Deleter>) -> Result<()> {
         let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if states.iter().any(|s| s.stage == stage) {
             let message = format!("the state of stage {stage} is set already");
             return Err(Error::new(Code::FailedPrecondition, message));
         }
-        states.push(State { stage, type_id, state });
+        states.push(State { stage, type_id, state, deleter });
         Ok(())
     }
 
@@ -58,8 +60,8 @@ impl States {
 impl Drop for States {
     fn drop(&mut self) {
         for state in self.0.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            if let Some(deleter) = types::deleter(state.type_id) {
-                // SAFETY: the state is of the type that the deleter was registered with, and `&mut self`
+            if let Some(deleter) = state.deleter.or_else(|| types::deleter(state.type_id)) {
+                // SAFETY: the state came with the deleter, or is of the type that it was registered with, and `&mut self`
                 // shows that no other reference to it is left.
                 unsafe { deleter(state.state) };
             }
@@ -76,12 +78,20 @@ pub struct ExecutionContext {
     instance: *const States,
     execution: Option<*const States>,
     memory: Mutex<FxHashMap<usize, Layout>>,
+    /// The minor version that the handler was compiled for.
+    minor: c_int,
 }
 
 impl ExecutionContext {
-    /// For one call of a handler.
-    pub(crate) fn new(context: Option<&Context<'_>>, instance: &States, execution: Option<&States>) -> Self {
+    /// For one call of a handler of a minor version.
+    pub(crate) fn new(
+        context: Option<&Context<'_>>,
+        instance: &States,
+        execution: Option<&States>,
+        minor: c_int,
+    ) -> Self {
         Self {
+            minor,
             context: context.map(|context| std::ptr::from_ref(context).cast()),
             instance,
             execution: execution.map(std::ptr::from_ref),
@@ -107,8 +117,18 @@ impl ExecutionContext {
         states.map(|states| unsafe { &*states }).ok_or_else(absent)
     }
 
-    pub(crate) fn set_state(&self, stage: i32, type_id: i64, state: *mut c_void) -> Result<()> {
-        self.states(stage)?.set(stage, type_id, state)
+    pub(crate) fn minor(&self) -> c_int {
+        self.minor
+    }
+
+    pub(crate) fn set_state(
+        &self,
+        stage: i32,
+        type_id: i64,
+        state: *mut c_void,
+        deleter: Option<Deleter>,
+    ) -> Result<()> {
+        self.states(stage)?.set(stage, type_id, state, deleter)
     }
 
     pub(crate) fn state(&self, stage: i32, type_id: i64) -> Result<*mut c_void> {

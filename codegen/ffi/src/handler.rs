@@ -86,11 +86,15 @@ impl Handler for ForeignHandler {
             return Ok(Box::new(untyped::Untyped::new(execute, Arc::clone(site))));
         }
         let stages = [self.bundle.instantiate, self.bundle.prepare, self.bundle.initialize, Some(execute)];
-        for stage in stages.into_iter().flatten() {
-            check_version(site, stage)?;
+        let mut minors = [VERSION.1; 4];
+        for (minor, stage) in minors.iter_mut().zip(stages) {
+            if let Some(stage) = stage {
+                *minor = minor_version(site, stage)?;
+            }
         }
         let instance = Typed {
             bundle: self.bundle,
+            minors,
             attributes: Encoded::new(&site.attributes),
             site: Arc::clone(site),
             states: States::default(),
@@ -103,8 +107,8 @@ impl Handler for ForeignHandler {
     }
 }
 
-/// Asks a function which version it was compiled for.
-fn check_version(site: &CallSite, function: Function) -> Result<(), Error> {
+/// Asks a function which minor version it was compiled for. Errors: none that is called.
+fn minor_version(site: &CallSite, function: Function) -> Result<c_int, Error> {
     let mut metadata = XLA_FFI_Metadata {
         struct_size: size_of::<XLA_FFI_Metadata>(),
         api_version: XLA_FFI_Api_Version {
@@ -145,7 +149,7 @@ fn check_version(site: &CallSite, function: Function) -> Result<(), Error> {
         );
         return Err(site.error(Code::Unimplemented, message));
     }
-    Ok(())
+    Ok(minor_version)
 }
 
 /// Calls a handler: its error, or that it threw something.
@@ -206,6 +210,8 @@ fn call_frame(
 /// A call of a program to a typed handler.
 struct Typed {
     bundle: Bundle,
+    /// By stage, the minor version that its function was compiled for.
+    minors: [c_int; 4],
     attributes: Encoded,
     site: Arc<CallSite>,
     /// Of the first stage.
@@ -241,7 +247,8 @@ impl Typed {
         args.args = of_operands.as_mut_ptr();
         (rets.size, rets.types) = (results.len() as i64, result_types.as_mut_ptr());
         rets.rets = of_results.as_mut_ptr();
-        let mut ctx = ExecutionContext::new(context, &self.states, execution);
+        let minor = self.minors[stage as usize];
+        let mut ctx = ExecutionContext::new(context, &self.states, execution, minor);
         let mut frame = call_frame(stage, &raw mut ctx, &mut args, &mut rets, &self.attributes);
         // SAFETY: who bound it promised that it is a handler; all that the frame points at outlives the call,
         // and the future that it leaves.

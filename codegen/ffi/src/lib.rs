@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`abi`] | the structs of `xla/ffi/api/c_api.h`, versions 0.3 to 0.5 |
+//! | [`abi`] | the structs of `xla/ffi/api/c_api.h`, versions 0.1 to 0.5 |
 //! | `api` | the table of functions that handlers are given |
 //! | `error`, `future`, `types`, `pool` | failures, results that come later, types of states, threads for tasks |
 //! | `guard` | calls that end in an error where a C++ exception leaves them |

@@ -76,27 +76,38 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(in_place, InPlace,
 static int32_t alive = 0;
 struct Count {
   static ffi::TypeId id;
+#if XLA_FFI_API_MINOR > 1
   static ffi::TypeInfo info;
+#endif
   explicit Count(int32_t n) : n(n) { ++alive; }
   ~Count() { --alive; }
   int32_t n;
 };
 ffi::TypeId Count::id = {};
+#if XLA_FFI_API_MINOR > 1
 ffi::TypeInfo Count::info = ffi::MakeTypeInfo<Count>();
 XLA_FFI_REGISTER_TYPE(XLA_FFI_GetApi(), "hlo_ffi_tests.Count", &Count::id, &Count::info);
+#else
+XLA_FFI_REGISTER_TYPE(XLA_FFI_GetApi(), "hlo_ffi_tests.Count.0.1", &Count::id);
+#endif
 
 static ffi::ErrorOr<std::unique_ptr<Count>> Instantiate(int32_t from) {
   if (from < 0) return ffi::Unexpected(ffi::Error::InvalidArgument("it counts from 0 at least"));
   return std::make_unique<Count>(from);
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(count_instantiate, Instantiate, ffi::Ffi::BindInstantiate().Attr<int32_t>("from"));
-static ffi::Error CountUp(Count* count, ffi::ResultBufferR0<ffi::S32> n) {
+// Until 0.2 a handler has to take all attributes of the call.
+static ffi::Error CountUp(Count* count, ffi::ResultBufferR0<ffi::S32> n, ffi::Dictionary) {
   *n->typed_data() = count->n++;
   return ffi::Error::Success();
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(count_execute, CountUp,
-                              ffi::Ffi::Bind().Ctx<ffi::State<Count>>().Ret<ffi::BufferR0<ffi::S32>>());
-extern "C" int32_t counts_alive() { return alive; }
+                              ffi::Ffi::Bind().Ctx<ffi::State<Count>>().Ret<ffi::BufferR0<ffi::S32>>().Attrs());
+static ffi::Error Alive(ffi::ResultBufferR0<ffi::S32> n) {
+  *n->typed_data() = alive;
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(counts_alive, Alive, ffi::Ffi::Bind().Ret<ffi::BufferR0<ffi::S32>>());
 XLA_FFI_REGISTER_HANDLER(XLA_FFI_GetApi(), "test.count", "Host",
                          (XLA_FFI_Handler_Bundle{count_instantiate, nullptr, nullptr, count_execute}));
 XLA_FFI_REGISTER_HANDLER(XLA_FFI_GetApi(), "test.elsewhere", "CUDA", count_execute);

@@ -32,6 +32,7 @@ def main():
             ("JAX against numpy, interpreted", python("check.py"), {**hlo, "HLO_MODE": "interpret"}),
             ("JAX against numpy, judged", python("check.py"), {**hlo, "HLO_MODE": "check", "HLO_CHECK_SAVE": "none"}),
             ("custom calls, jaxlib's LAPACK", python("ffi.py"), {**with_callbacks, "HLO_CUSTOM_CALLS": "registered"}),
+            ("a published library of custom calls", python("published.py"), with_callbacks),
             ("conformance to the C API", [sys.executable, "-m", "pypjrt.conform", hlo_ref.library()], {}),
         ]
     failed = []
