@@ -9,6 +9,7 @@ What a check claims is its name. Those that compile a library say that they skip
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -229,6 +230,74 @@ def what_lapack_has_beside_runs():
     close(np.asarray(q) @ np.asarray(t) @ np.asarray(q).T, a, 1e-9)
     h, q = jax.scipy.linalg.hessenberg(a, calc_q=True)
     close(np.asarray(q) @ np.asarray(h) @ np.asarray(q).T, a, 1e-9)
+
+
+@check
+def each_of_jaxlibs_lapack_handlers_runs():
+    """All handlers that jaxlib registers for its LAPACK are called, in each type that they are there for."""
+    from jax.lax import linalg
+    from jaxlib.cpu import _lapack
+
+    dagger = lambda x: np.conj(np.swapaxes(np.asarray(x), -1, -2))
+    called = set()
+
+    def run(f, *args):
+        called.update(re.findall(r"@(\w+_ffi)\b", jax.jit(f).lower(*args).as_text()))
+        return jax.tree.map(np.asarray, jax.jit(f)(*args))
+
+    rng = np.random.default_rng(2)
+    for dtype, tolerance in ((np.float32, 1e-3), (np.float64, 1e-9), (np.complex64, 1e-3), (np.complex128, 1e-9)):
+        near = lambda got, wanted: close(got, wanted, tolerance)
+        a = rng.standard_normal((2, 4, 4))
+        if np.issubdtype(dtype, np.complexfloating):
+            a = a + 1j * rng.standard_normal((2, 4, 4))
+        a = a.astype(dtype)
+        h = (a @ dagger(a) + 4 * np.eye(4)).astype(dtype)
+        low = run(lambda x: linalg.cholesky(x), h)
+        near(low @ dagger(low), h)
+        near(low @ run(lambda l, b: linalg.triangular_solve(l, b, left_side=True, lower=True), low, h), h)
+        lu, _, order = run(lambda x: linalg.lu(x), a)
+        unit = np.tril(lu, -1) + np.eye(4, dtype=dtype)
+        near(unit @ np.triu(lu), np.take_along_axis(a, order[..., None], -2))
+        q, r = run(lambda x: linalg.qr(x, full_matrices=False), a)
+        near(q @ r, a)
+        q, r, order = run(lambda x: linalg.qr(x, pivoting=True), a)
+        near(q @ r, np.take_along_axis(a, order[:, None, :], -1))
+        for algorithm in (linalg.SvdAlgorithm.DEFAULT, linalg.SvdAlgorithm.QR):
+            u, s, v = run(lambda x: linalg.svd(x, full_matrices=False, algorithm=algorithm), a)
+            near((u * s[:, None, :]) @ v, a)
+        e, w = run(lambda x: linalg.eigh(x, symmetrize_input=False), h)
+        near((e * w[:, None, :]) @ dagger(e), h)
+        w, _, e = run(lambda x: linalg.eig(x), a)
+        near(a @ e, e * w[:, None, :])
+        t, q = run(lambda x: linalg.schur(x), a)
+        near(q @ t @ dagger(q), a)
+        packed, taus = run(lambda x: linalg.hessenberg(x), a)
+        q = np.zeros_like(a)
+        q[:, 0, 0] = 1
+        q[:, 1:, 1:] = run(lambda x, t: linalg.householder_product(x, t), packed[:, 1:, :-1], taus)
+        near(q @ np.triu(packed, -1) @ dagger(q), a)
+        _, diagonal, beside, _ = run(lambda x: linalg.tridiagonal(x), h)
+        near(diagonal.sum(-1) + 0j, np.trace(h, axis1=-2, axis2=-1) + 0j)
+        near((diagonal**2).sum(-1) + 2 * (np.abs(beside) ** 2).sum(-1), (np.abs(h) ** 2).sum((-2, -1)))
+        below, middle, above = (np.copy(np.diagonal(np.roll(h, shift, -1), axis1=-2, axis2=-1)) for shift in (1, 0, -1))
+        below[:, 0], above[:, -1] = 0, 0
+        x = run(lambda *args: linalg.tridiagonal_solve(*args), below, middle, above, a)
+        matrix = np.zeros_like(a)
+        for i in range(4):
+            matrix[:, i, i] = middle[:, i]
+            if i > 0:
+                matrix[:, i, i - 1], matrix[:, i - 1, i] = below[:, i], above[:, i - 1]
+        near(matrix @ x, a)
+        if not np.issubdtype(dtype, np.complexfloating):
+            x = run(lambda *args: linalg.tridiagonal_solve(*args, perturb_singular=True), below, middle, above, a)
+            near(matrix @ x, a)
+        packed, taus = run(lambda x: jnp.linalg.qr(x, mode="raw"), a)
+        packed = np.swapaxes(packed, -1, -2)
+        q = run(lambda x, t: linalg.householder_product(x, t), packed, taus)
+        near(run(lambda p, t, c: linalg.ormqr(p, t, c), packed, taus, h), q @ h)
+    missing = set(_lapack.registrations()) - called
+    assert not missing, sorted(missing)
 
 
 SOURCE = r"""
