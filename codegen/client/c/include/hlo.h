@@ -17,12 +17,13 @@ extern "C" {
 #endif
 
 #define HLO_API_MAJOR 1
-#define HLO_API_MINOR 1
+#define HLO_API_MINOR 2
 
 typedef struct hlo_client hlo_client;
 typedef struct hlo_executable hlo_executable;
 typedef struct hlo_buffer hlo_buffer;
 typedef struct hlo_error hlo_error;
+typedef struct hlo_library hlo_library;
 
 /* What kind of failure it is: the codes of PJRT and gRPC. */
 typedef enum hlo_code {
@@ -91,6 +92,26 @@ const char *hlo_executable_name(const hlo_executable *executable);
 /* Array leaves of the parameters, and of the result. */
 size_t hlo_executable_argument_count(const hlo_executable *executable);
 size_t hlo_executable_result_count(const hlo_executable *executable);
+
+/* Several functions in one artifact: found by name, called by ordinal (the position in which they were given). Constants that several of them have are stored and loaded once. Since 1.2. */
+typedef struct hlo_function {
+  const char *name;
+  const char *text; /* of an HLO module */
+  size_t length;
+} hlo_function;
+
+/* Compiles functions to bytes that can be kept; destroy them with hlo_bytes_destroy. */
+hlo_error *hlo_library_compile_to_bytes(hlo_client *client, const hlo_function *functions, size_t count, uint8_t **bytes,
+                                        size_t *bytes_length);
+/* Loads them. It is machine code: trust it as you trust a program. */
+hlo_error *hlo_library_load(hlo_client *client, const void *bytes, size_t length, hlo_library **library);
+void hlo_library_destroy(hlo_library *library);
+size_t hlo_library_count(const hlo_library *library);
+/* NULL: there is none of this ordinal. */
+const char *hlo_library_name(const hlo_library *library, size_t ordinal);
+hlo_error *hlo_library_find(const hlo_library *library, const char *name, size_t *ordinal);
+/* The executable of a function; its custom calls may call the library's other functions. */
+hlo_error *hlo_library_function(const hlo_library *library, size_t ordinal, hlo_executable **executable);
 
 /* Copies an array (dense, row-major) to the device. */
 hlo_error *hlo_buffer_create(hlo_client *client, hlo_type type, const int64_t *dims, size_t rank, const void *bytes,

@@ -6,11 +6,14 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod library;
+
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use hlo_client::exports::Library;
 use hlo_client::{
     Buffer, Client, ClientOptions, Code, CompileOptions, Error, Executable, ExecuteOptions, VerifiedModule,
 };
@@ -18,7 +21,7 @@ use hlo_ir::{ArrayShape, ElementType};
 use smallvec::SmallVec;
 
 /// The version of the header.
-const API_VERSION: u32 = 1 << 16 | 1;
+const API_VERSION: u32 = 1 << 16 | 2;
 
 /// `hlo_client`.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub struct HloExecutable {
     executable: Executable,
     name: CString,
     arguments: usize,
+    /// The library that it is a function of.
+    library: Option<Library>,
 }
 
 /// `hlo_buffer`.
@@ -123,6 +128,23 @@ unsafe fn give<T>(to: *mut *mut T, value: T) -> Result<(), Error> {
     Ok(())
 }
 
+/// Puts bytes and their length where the caller wants them; `hlo_bytes_destroy` takes them back.
+///
+/// # Safety
+/// The pointers are null, or may be written to.
+unsafe fn give_bytes(value: Vec<u8>, bytes: *mut *mut u8, length: *mut usize) -> Result<(), Error> {
+    if bytes.is_null() || length.is_null() {
+        return Err(invalid("there is nowhere to put the result"));
+    }
+    let value = value.into_boxed_slice();
+    // SAFETY: by the caller's word.
+    unsafe {
+        length.write(value.len());
+        bytes.write(Box::into_raw(value).cast());
+    }
+    Ok(())
+}
+
 /// Destroys an object.
 ///
 /// # Safety
@@ -205,7 +227,7 @@ fn type_of(number: i32) -> Result<ElementType, Error> {
 fn executable(executable: Executable) -> HloExecutable {
     let name = c_string(executable.name());
     let arguments = executable.argument_shapes().len();
-    HloExecutable { executable, name, arguments }
+    HloExecutable { executable, name, arguments, library: None }
 }
 
 /// The version.
@@ -419,25 +441,17 @@ pub unsafe extern "C" fn hlo_compile_to_bytes(
     guarded(|| {
         // SAFETY: by the caller's word.
         let (client, program) = unsafe { (object(client, "the client")?, text(program, length)?) };
-        if bytes.is_null() || bytes_length.is_null() {
-            return Err(invalid("there is nowhere to put the result"));
-        }
         let artifact =
             client.0.compile_artifact(&VerifiedModule::parse(program)?, &CompileOptions::default())?;
-        let artifact = artifact.into_boxed_slice();
         // SAFETY: by the caller's word.
-        unsafe {
-            bytes_length.write(artifact.len());
-            bytes.write(Box::into_raw(artifact).cast());
-        }
-        Ok(())
+        unsafe { give_bytes(artifact, bytes, bytes_length) }
     })
 }
 
-/// Destroys what [`hlo_compile_to_bytes`] gave.
+/// Destroys bytes that a function gave.
 ///
 /// # Safety
-/// Bytes of that function and their length, not used again.
+/// Such bytes and their length, not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hlo_bytes_destroy(bytes: *mut u8, length: usize) {
     if !bytes.is_null() {
@@ -650,7 +664,9 @@ unsafe fn execute(
     run: impl FnOnce(&Executable, &[&Buffer], &ExecuteOptions, &mut ResultSlots) -> Result<(), Error>,
 ) -> Result<(), Error> {
     // SAFETY: by the caller's word.
-    let (executable, options) = unsafe { (object(executable, "the program")?, execute_options(options)?) };
+    let (executable, mut options) =
+        unsafe { (object(executable, "the program")?, execute_options(options)?) };
+    options.library.clone_from(&executable.library);
     // SAFETY: by the caller's word.
     let arguments = unsafe { array(arguments, argument_count, "the list of arguments") }?;
     let mut given: SmallVec<[&Buffer; 8]> = SmallVec::with_capacity(arguments.len());

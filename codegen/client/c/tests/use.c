@@ -152,6 +152,47 @@ static void observe(void) {
   hlo_client_destroy(client);
 }
 
+static void library(void) {
+  const char *increment = "HloModule a\nENTRY e { x = f32[] parameter(0)  c = f32[] constant(1)  ROOT r = f32[] add(x, c) }";
+  const char *square = "HloModule b\nENTRY e { x = f32[] parameter(0)  ROOT r = f32[] multiply(x, x) }";
+  const hlo_function functions[2] = {{"increment", increment, strlen(increment)}, {"square", square, strlen(square)}};
+  const hlo_function twice[2] = {functions[0], functions[0]};
+  const hlo_function bad[1] = {{"bad", "HloModule", 9}};
+  hlo_client *client;
+  hlo_library *loaded;
+  hlo_executable *executable;
+  hlo_buffer *argument, *result;
+  uint8_t *bytes;
+  size_t length, ordinal;
+  const float x = 3;
+  float y;
+  ok(hlo_client_create("cpu", NULL, &client));
+  fails(hlo_library_compile_to_bytes(client, twice, 2, &bytes, &length), HLO_INVALID_ARGUMENT, "two functions are called increment");
+  fails(hlo_library_compile_to_bytes(client, bad, 1, &bytes, &length), HLO_INVALID_ARGUMENT, "bad: ");
+  fails(hlo_library_compile_to_bytes(client, NULL, 1, &bytes, &length), HLO_INVALID_ARGUMENT, "null");
+  fails(hlo_library_compile_to_bytes(client, functions, 2, NULL, &length), HLO_INVALID_ARGUMENT, "nowhere");
+  ok(hlo_library_compile_to_bytes(client, functions, 2, &bytes, &length));
+  fails(hlo_library_load(client, bytes, length - 1, &loaded), HLO_DATA_LOSS, "damaged");
+  ok(hlo_library_load(client, bytes, length, &loaded));
+  hlo_bytes_destroy(bytes, length);
+  if (hlo_library_count(loaded) != 2 || strcmp(hlo_library_name(loaded, 1), "square") != 0) fail("functions");
+  if (hlo_library_name(loaded, 2) != NULL || hlo_library_count(NULL) != 0) fail("no function");
+  fails(hlo_library_find(loaded, "cube", &ordinal), HLO_NOT_FOUND, "cube");
+  fails(hlo_library_function(loaded, 2, &executable), HLO_NOT_FOUND, "there is no function 2");
+  ok(hlo_library_find(loaded, "square", &ordinal));
+  ok(hlo_library_function(loaded, ordinal, &executable));
+  hlo_library_destroy(loaded);
+  hlo_library_destroy(NULL);
+  ok(hlo_buffer_create(client, HLO_F32, NULL, 0, &x, sizeof x, &argument));
+  ok(hlo_execute(executable, &argument, 1, NULL, &result, 1));
+  ok(hlo_buffer_read(result, &y, sizeof y));
+  if (y != 9) fail("square");
+  hlo_buffer_destroy(result);
+  hlo_buffer_destroy(argument);
+  hlo_executable_destroy(executable);
+  hlo_client_destroy(client);
+}
+
 static void measure(int executions) {
   hlo_client *client;
   hlo_executable *executable;
@@ -188,6 +229,7 @@ int main(int argc, char **argv) {
     bad_input();
     keep();
     observe();
+    library();
   }
   puts("ok");
   return 0;
