@@ -22,7 +22,7 @@ use crate::abi::{
 use crate::error::{self, Error, Result};
 use crate::future::{self, Future};
 use crate::library::{self, Registered};
-use crate::{pool, types};
+use crate::{memory, pool, types};
 
 /// The table, as `XLA_FFI_GetApi` gives it.
 pub fn api() -> *const XLA_FFI_Api {
@@ -226,17 +226,9 @@ unsafe extern "C" fn type_register(args: *mut XLA_FFI_Type_Register_Args) -> *mu
 /// # Safety
 /// It is the struct of `XLA_FFI_Type_Register`, or that of 0.1.
 unsafe fn deleter_of_type(args: *const XLA_FFI_Type_Register_Args) -> Option<Deleter> {
-    use std::os::unix::fs::FileExt as _;
-    let memory = std::fs::File::open("/proc/self/mem");
-    let word = |address: usize| match &memory {
-        Ok(memory) => {
-            let mut bytes = [0; size_of::<usize>()];
-            memory.read_exact_at(&mut bytes, address as u64).ok().map(|()| usize::from_ne_bytes(bytes))
-        }
-        // Without the kernel's word the caller is taken to be of a later version.
-        // SAFETY: as this function's.
-        Err(_) => Some(unsafe { std::ptr::with_exposed_provenance::<usize>(address).read_unaligned() }),
-    };
+    // Without the kernel's word the caller is taken to be of a later version.
+    // SAFETY: as this function's.
+    let word = |address: usize| unsafe { memory::word(address) };
     let info = word(args.expose_provenance() + offset_of!(XLA_FFI_Type_Register_Args, type_info))?;
     if info == 0 || word(info)? != size_of::<XLA_FFI_TypeInfo>() {
         return None;

@@ -9,6 +9,7 @@
 //! | `guard` | calls that end in an error where a C++ exception leaves them |
 //! | `context`, `attributes`, `frame` | what a handler is called with |
 //! | [`handler`] | handlers as [`hlo_client::custom_call::Handler`]s: stages, states, versions |
+//! | `memory` | memory of others that may not be there |
 //! | `untyped` | the conventions from before: `void target(void* out, const void** in)` and those with a status |
 //! | [`library`] | shared libraries, and what they register by themselves |
 //! | [`user_data`] | what an execution hands to handlers by type |
@@ -30,6 +31,7 @@ mod future;
 mod guard;
 pub mod handler;
 pub mod library;
+mod memory;
 mod pool;
 mod types;
 mod untyped;
