@@ -51,7 +51,11 @@ impl Client {
     /// # Errors
     /// The folder of the cache cannot be used.
     pub fn cpu(options: ClientOptions) -> Result<Self, Error> {
-        Self::with_backend(Arc::new(Cpu::new(options.threads, options.configuration)), options)
+        let backend = match &options.thread_pool {
+            Some(pool) => Cpu::on(pool, options.configuration),
+            None => Cpu::new(options.threads, options.configuration),
+        };
+        Self::with_backend(Arc::new(backend), options)
     }
 
     /// A client of the reference interpreter.

@@ -75,13 +75,17 @@ pub use cache::{
 pub use client::Client;
 pub use error::{Code, Error, panic_message};
 pub use executable::Executable;
+pub use hlo_codegen::runtime::arena::Allocator;
 pub use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 pub use hlo_library_base::configuration::Configuration;
 pub use hlo_library_base::isa::Isa;
+pub use hlo_library_base::pool::Lent as LentThreads;
 pub use hlo_library_base::tuning;
 pub use memory::MemoryStatistics;
 pub use metrics::Metrics;
-pub use options::{Cancellation, ClientOptions, CompileOptions, Elapsed, ExecuteOptions};
+pub use options::{
+    Cancellation, ClientOptions, CompileOptions, DeviceAllocator, Elapsed, ExecuteOptions, ThreadPool,
+};
 pub use program::VerifiedModule;
 
 /// The examples of docs/client.md, which are tests.

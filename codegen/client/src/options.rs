@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hlo::ArrayLiteral;
+use hlo_codegen::runtime::arena::{Allocator, Store};
 use hlo_library_base::configuration::Configuration;
+use hlo_library_base::pool::{Lent, Pool};
 use hlo_threads::cancel::{CancellationToken, Cancelled};
 
 use crate::cache::CacheMode;
@@ -19,6 +21,8 @@ use crate::trace::Trace;
 pub struct ClientOptions {
     /// Threads that programs are compiled and run on; 0: as many as there are cores.
     pub threads: usize,
+    /// Threads that programs are run on instead.
+    pub thread_pool: Option<ThreadPool>,
     /// The most bytes of buffers and of running programs at once; `None`: no limit.
     pub memory_budget_bytes: Option<u64>,
     /// Without eviction: a request that exceeds the budget fails at once, where buffers without users would
@@ -119,6 +123,11 @@ pub struct ExecuteOptions {
     pub cancellation: Option<Cancellation>,
     /// What custom calls find in their context.
     pub user_data: Option<UserData>,
+    /// The threads that the execution is divided between; `None`: those of the client.
+    pub thread_pool: Option<ThreadPool>,
+    /// Where the memory of its results comes from; `None`: a store of the program's, which keeps memory for
+    /// the next execution.
+    pub allocator: Option<DeviceAllocator>,
     /// The library whose functions custom calls may call; [`Library::execute`] sets it.
     pub library: Option<Library>,
     /// Where it is put how long the execution took; `None`: nobody looks at the clock.
@@ -142,5 +151,37 @@ impl Elapsed {
 
     pub(crate) fn set(&self, time: Duration) {
         self.0.store(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// Threads that executions are divided between. Results have the same bits on any number of them.
+#[derive(Clone, Debug)]
+pub struct ThreadPool(pub(crate) Arc<Pool>);
+
+impl ThreadPool {
+    /// Threads of its own, the one that executes included; at least one.
+    pub fn new(threads: usize) -> Self {
+        Self(Arc::new(Pool::new(threads.max(1))))
+    }
+
+    /// Threads of somebody else's.
+    pub fn lent(threads: Box<dyn Lent>) -> Self {
+        Self(Arc::new(Pool::of(threads)))
+    }
+
+    /// How many there are.
+    pub fn threads(&self) -> usize {
+        self.0.threads()
+    }
+}
+
+/// Memory of results that comes from somebody else's allocator, which sees each array come and go.
+#[derive(Clone, Debug)]
+pub struct DeviceAllocator(pub(crate) Arc<Store>);
+
+impl DeviceAllocator {
+    /// Of an allocator.
+    pub fn new(allocator: Arc<dyn Allocator>) -> Self {
+        Self(Arc::new(Store::of(allocator)))
     }
 }

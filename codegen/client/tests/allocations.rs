@@ -1,16 +1,20 @@
-//! Executions in the steady state ask the allocator for nothing. A program of its own, since its allocator
+//! Executions in the steady state ask the allocator for nothing; results are in memory of an execution's own
+//! allocator, computed on its own threads, where it has these. A program of its own, since its allocator
 //! counts; so one test at a time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use hlo::{ArrayLiteral, Literal};
 use hlo_client::chain::{ChainInput, ChainOperation, ChainOutput, ChainStep};
 use hlo_client::handles::Handles;
-use hlo_client::{Client, ClientOptions, CompileOptions, ExecuteOptions};
+use hlo_client::{
+    Client, ClientOptions, Code, CompileOptions, DeviceAllocator, ExecuteOptions, LentThreads, ThreadPool,
+};
 
 struct Counting;
 
@@ -123,4 +127,109 @@ fn chained_runs_of_a_thousand_steps_allocate_nothing() {
     });
     assert_eq!(handles.read_literal(results[0], false).unwrap(), array(1001.0));
     assert_eq!(counted, 0, "in {STEPS} steps");
+}
+
+/// An allocator of a caller's with a limit, and what it gave.
+#[derive(Debug, Default)]
+struct Own {
+    limit_bytes: usize,
+    given: Mutex<Vec<(usize, usize)>>,
+}
+
+fn aligned(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes, 64).unwrap()
+}
+
+// SAFETY: memory of the system's, zeroed and aligned, which is given back by the same layout.
+unsafe impl hlo_client::Allocator for Own {
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
+        let mut given = self.given.lock().unwrap();
+        if given.iter().map(|g| g.1).sum::<usize>() + bytes > self.limit_bytes {
+            return None;
+        }
+        // SAFETY: nobody asks for 0 bytes.
+        let start = NonNull::new(unsafe { System.alloc_zeroed(aligned(bytes)) })?;
+        given.push((start.addr().get(), bytes));
+        Some(start)
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, bytes: usize) {
+        let mut given = self.given.lock().unwrap();
+        let at = given.iter().position(|g| *g == (start.addr().get(), bytes));
+        given.remove(at.expect("what is given back was given"));
+        // SAFETY: by the caller's word.
+        unsafe { System.dealloc(start.as_ptr(), aligned(bytes)) }
+    }
+}
+
+const ADD_AND_UPDATE: &str = "HloModule both, input_output_alias={ {1}: (1, {}, may-alias) }
+    ENTRY e { x = f32[1000] parameter(0)  y = f32[1000] parameter(1)
+    s = f32[1000] add(x, y)  m = f32[1000] multiply(x, y)  ROOT t = (f32[1000], f32[1000]) tuple(s, m) }";
+
+#[test]
+fn results_are_in_memory_of_the_executions_allocator() {
+    let _exclusive = EXCLUSIVE.lock();
+    for client in [client(), Client::interpreter(ClientOptions::default()).unwrap()] {
+        let program = client.parse(ADD_AND_UPDATE).unwrap();
+        let program = client.compile(&program, &CompileOptions::default()).unwrap();
+        let own = Arc::new(Own { limit_bytes: 12_000, ..Own::default() });
+        let options = ExecuteOptions {
+            allocator: Some(DeviceAllocator::new(own.clone())),
+            ..ExecuteOptions::default()
+        };
+        let held = || own.given.lock().unwrap().iter().map(|g| g.1).collect::<Vec<_>>();
+        let (x, y) =
+            (client.buffer(&floats(&[2.0; 1000])).unwrap(), client.buffer(&floats(&[3.0; 1000])).unwrap());
+        let mut results = program.execute_with(&[&x, &y], &options).unwrap();
+        // One is new; the other is a copy of the argument that is updated and was not given away.
+        assert_eq!(held(), [4000, 4000]);
+        assert_eq!(*results[1].to_literal().unwrap().buffer, hlo::Buffer::F32(vec![6.0; 1000]));
+        // There is memory for one more array, and not for two.
+        let refused = program.execute_with(&[&x, &y], &options).unwrap_err();
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+        assert_eq!(held(), [4000, 4000]);
+        results.pop();
+        assert_eq!(held(), [4000]);
+        drop(program.execute_with(&[&results[0], &y], &options).unwrap());
+        assert_eq!(held(), [4000]);
+        drop(results);
+        assert!(held().is_empty());
+    }
+}
+
+/// Threads of a caller's: the one that calls, counting.
+#[derive(Debug)]
+struct Counted(Arc<AtomicU64>);
+
+impl LentThreads for Counted {
+    fn threads(&self) -> usize {
+        3
+    }
+
+    fn run(&self, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        (0..chunks).for_each(work);
+    }
+}
+
+#[test]
+fn executions_run_on_the_threads_that_they_are_given() {
+    let _exclusive = EXCLUSIVE.lock();
+    let text = "HloModule large\nENTRY e { x = f32[1000000] parameter(0)  s = f32[1000000] sine(x)
+        z = f32[] constant(0)  ROOT r = f32[] reduce(s, z), dimensions={0}, to_apply=sum }";
+    let sum = "sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }";
+    let text = text.replace("\nENTRY", &format!("\n{sum}\nENTRY"));
+    for client in [client(), Client::interpreter(ClientOptions::default()).unwrap()] {
+        let program = client.compile(&client.parse(&text).unwrap(), &CompileOptions::default()).unwrap();
+        let x = client.buffer(&floats(&vec![0.5; 1_000_000])).unwrap();
+        let run = |thread_pool| {
+            let options = ExecuteOptions { thread_pool, ..ExecuteOptions::default() };
+            program.execute_with(&[&x], &options).unwrap().remove(0).to_literal().unwrap()
+        };
+        let calls = Arc::new(AtomicU64::new(0));
+        let lent = run(Some(ThreadPool::lent(Box::new(Counted(Arc::clone(&calls))))));
+        assert!(calls.load(Ordering::Relaxed) > 0, "{}", client.platform());
+        assert_eq!(lent, run(None));
+        assert_eq!(lent, run(Some(ThreadPool::new(2))));
+    }
 }

@@ -42,6 +42,22 @@ pub struct Memory {
     source: Source,
 }
 
+/// Where a [`Store`] has its memory from, if that is somebody else's.
+///
+/// # Safety
+/// What `allocate` gives starts at a multiple of [`ALIGNMENT`], has at least as many bytes as were asked for,
+/// all initialized, and is nobody else's until `deallocate` is called with it.
+pub unsafe trait Allocator: fmt::Debug + Send + Sync {
+    /// Memory; `None`: there is none.
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
+
+    /// Takes memory back.
+    ///
+    /// # Safety
+    /// It was given by `allocate` of this allocator for that many bytes, and nobody uses it any more.
+    unsafe fn deallocate(&self, start: NonNull<u8>, bytes: usize);
+}
+
 enum Source {
     /// Empty.
     Nowhere,
@@ -49,6 +65,8 @@ enum Source {
     Allocator(Layout),
     /// A mapping of its own: its start and length.
     Mapping(NonNull<u8>, usize),
+    /// Somebody else's.
+    Foreign(Arc<dyn Allocator>),
 }
 
 // SAFETY: it owns the memory, as `Box<[u8]>` does.
@@ -80,6 +98,17 @@ impl Memory {
         let start = hlo_interp::attempt::attempt(|| unsafe { std::alloc::alloc_zeroed(layout) });
         let start = NonNull::new(start).ok_or(error)?;
         Ok(Self { start, bytes: size, source: Source::Allocator(layout) })
+    }
+
+    /// Memory of somebody else's.
+    fn foreign(bytes: u64, allocator: &Arc<dyn Allocator>) -> Result<Self, OutOfMemory> {
+        let error = OutOfMemory { bytes };
+        let size = usize::try_from(bytes).map_err(|_| error)?;
+        if size == 0 {
+            return Self::new(0);
+        }
+        let start = allocator.allocate(size).ok_or(error)?;
+        Ok(Self { start, bytes: size, source: Source::Foreign(Arc::clone(allocator)) })
     }
 
     fn map(size: usize) -> Option<Self> {
@@ -150,6 +179,8 @@ impl Drop for Memory {
                 }
                 heap::unmap(self.bytes);
             }
+            // SAFETY: it came from this allocator, for as many bytes.
+            Source::Foreign(ref allocator) => unsafe { allocator.deallocate(self.start, self.bytes) },
         }
     }
 }
@@ -158,10 +189,12 @@ impl Drop for Memory {
 ///
 /// **Invariant:** what it keeps and what is in use together are at most what was in use at once since it was
 /// last trimmed: the results of a training step, hundreds of arrays, find the memory of the step before, and
-/// a program whose sizes change keeps no memory for sizes that are over.
+/// a program whose sizes change keeps no memory for sizes that are over. Memory of somebody else's is not
+/// kept: that allocator sees each array come and go.
 #[derive(Debug, Default)]
 pub struct Store {
     state: Mutex<Kept>,
+    allocator: Option<Arc<dyn Allocator>>,
 }
 
 #[derive(Debug, Default)]
@@ -199,6 +232,11 @@ impl Kept {
 }
 
 impl Store {
+    /// A store of somebody else's memory.
+    pub fn of(allocator: Arc<dyn Allocator>) -> Self {
+        Self { state: Mutex::default(), allocator: Some(allocator) }
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,6 +247,9 @@ impl Store {
             return Err(OutOfMemory { bytes });
         }
         let block = |memory| Block { memory: Some(memory), store: Arc::clone(self) };
+        if let Some(allocator) = &self.allocator {
+            return Memory::foreign(bytes, allocator).map(block);
+        }
         let surplus = {
             let mut kept = self.kept();
             match kept.take(bytes) {
@@ -260,7 +301,7 @@ impl std::ops::DerefMut for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let Some(memory) = self.memory.take() else { return };
+        let Some(memory) = self.memory.take().filter(|_| self.store.allocator.is_none()) else { return };
         let bytes = memory.len() as u64;
         let mut kept = self.store.kept();
         kept.used_bytes -= bytes;

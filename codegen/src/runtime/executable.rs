@@ -89,6 +89,10 @@ pub struct RunOptions<'a> {
     pub member: Option<&'a Member<'a>>,
     /// The observer, for a program that was loaded as watchable.
     pub watch: Option<&'a dyn Watch>,
+    /// The thread pool; `None`: that of the program.
+    pub pool: Option<&'a Arc<Pool>>,
+    /// Where memory of results, and of copies that become results, comes from; `None`: the program's store.
+    pub store: Option<&'a Arc<Store>>,
 }
 
 /// The value of an array leaf of a parameter.
@@ -504,6 +508,7 @@ impl Executable {
         arguments: &mut [Argument<'_>],
         options: &RunOptions<'_>,
     ) -> Result<Finished, RunError> {
+        let store = options.store.unwrap_or(&self.store);
         for (i, (parameter, argument)) in self.parameters.iter().zip(arguments.iter_mut()).enumerate() {
             let length = match argument {
                 Argument::Borrowed(bytes) => bytes.len(),
@@ -517,7 +522,7 @@ impl Executable {
             let base = match argument {
                 Argument::Donated(block) => block.start(),
                 Argument::Borrowed(bytes) if parameter.donated => {
-                    let mut block = self.store.take(parameter.bytes)?;
+                    let mut block = store.take(parameter.bytes)?;
                     block.bytes_mut().copy_from_slice(bytes);
                     let base = block.start();
                     *argument = Argument::Donated(block);
@@ -542,7 +547,7 @@ impl Executable {
         for result in &self.results {
             own.push(match result.source {
                 Source::Own => {
-                    let block = self.store.take(result.slice.bytes)?;
+                    let block = store.take(result.slice.bytes)?;
                     instance.set(&self.table, result.slice.allocation, block.start());
                     Some(block)
                 }
@@ -570,7 +575,7 @@ impl Executable {
         // Copies first: what hands out memory comes last.
         for (result, own) in self.results.iter().zip(&mut own) {
             if result.source == Source::Copied {
-                let mut block = self.store.take(result.slice.bytes)?;
+                let mut block = store.take(result.slice.bytes)?;
                 let (offset, length) = (result.slice.offset as usize, result.slice.bytes as usize);
                 let base = instance.bases[result.slice.allocation as usize];
                 // SAFETY: the slice was checked to be inside of its allocation, whose memory nobody writes

@@ -25,7 +25,7 @@ use super::{Argument, Array, Arrays, Backend, Compiled, Loaded, Source};
 use crate::artifact::{self, Signature};
 use crate::error::{Code, Error, panic_message};
 use crate::machine;
-use crate::options::{CompileOptions, ExecuteOptions};
+use crate::options::{CompileOptions, ExecuteOptions, ThreadPool};
 
 /// The processor that this runs on.
 #[derive(Debug)]
@@ -50,6 +50,11 @@ impl Cpu {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads == 0 { cores } else { threads };
         Self { pool: Arc::new(Pool::new(threads)), configuration, constants: Arc::default() }
+    }
+
+    /// The same on threads of somebody else's, or that several clients share.
+    pub fn on(pool: &ThreadPool, configuration: Configuration) -> Self {
+        Self { pool: Arc::clone(&pool.0), configuration, constants: Arc::default() }
     }
 
     fn load_program(&self, program: hlo_codegen::program::Program) -> Result<Arc<dyn Loaded>, Error> {
@@ -152,13 +157,16 @@ impl Running {
             deadline: options.deadline,
             member,
             untimed: true,
+            pool: options.thread_pool.as_ref().map(|pool| &pool.0),
+            store: options.allocator.as_ref().map(|allocator| &allocator.0),
             ..RunOptions::default()
         };
         if self.executable.has_run_time_sizes() {
             let literals: Vec<Literal> =
                 arguments.iter().map(|argument| Literal::Array(argument.to_literal())).collect();
             let (arrays, _) = self.executable.run_literals(&literals, &run)?;
-            return arrays.iter().map(|array| stored(array, self.executable.store())).collect();
+            let store = options.allocator.as_ref().map_or(self.executable.store(), |allocator| &allocator.0);
+            return arrays.iter().map(|array| stored(array, store)).collect();
         }
         let mut lent: SmallVec<[Lent<'_>; 8]> = SmallVec::new();
         for argument in arguments.iter_mut() {

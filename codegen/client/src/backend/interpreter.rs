@@ -8,6 +8,8 @@ use hlo_codegen::runtime::executable::Leaf;
 use hlo_codegen::runtime::raw::bytes_of;
 use hlo_interp::custom_call::Registry;
 use hlo_interp::{Devices, Value};
+use hlo_library_base::pool::Pool;
+use hlo_threads::parallel::with_threads;
 
 use super::{Argument, Array, Arrays, Backend, Compiled, Loaded};
 use crate::artifact::Signature;
@@ -78,8 +80,17 @@ impl Interpreted {
         hlo_interp::Options { fuel: options.fuel, seed: options.rng_seed, custom_calls, ..Default::default() }
     }
 
-    fn arrays(&self, value: Value) -> Result<Arrays, Error> {
-        value.into_literal().arrays().into_iter().map(|array| stored(array, &self.store)).collect()
+    /// Runs something on the threads of an execution.
+    fn on_threads<R>(options: &ExecuteOptions, run: impl FnOnce() -> R) -> R {
+        match &options.thread_pool {
+            Some(pool) => with_threads(Arc::<Pool>::clone(&pool.0), run),
+            None => run(),
+        }
+    }
+
+    fn arrays(&self, value: Value, options: &ExecuteOptions) -> Result<Arrays, Error> {
+        let store = options.allocator.as_ref().map_or(&self.store, |allocator| &allocator.0);
+        value.into_literal().arrays().into_iter().map(|array| stored(array, store)).collect()
     }
 }
 
@@ -124,7 +135,8 @@ impl Loaded for Interpreted {
         calls: &Registry,
     ) -> Result<Arrays, Error> {
         let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options, calls));
-        self.arrays(interpreter.run(self.values(arguments)?)?)
+        let values = self.values(arguments)?;
+        self.arrays(Self::on_threads(options, || interpreter.run(values))?, options)
     }
 
     fn run_devices(
@@ -136,7 +148,8 @@ impl Loaded for Interpreted {
     ) -> Result<Vec<Arrays>, Error> {
         let interpreter = hlo_interp::Interpreter::new(&self.module, Self::options(options, calls));
         let values: Result<Vec<_>, Error> = arguments.iter().map(|a| self.values(a)).collect();
-        let results = interpreter.run_devices(devices, values?)?;
-        results.into_iter().map(|(value, _)| self.arrays(value)).collect()
+        let values = values?;
+        let results = Self::on_threads(options, || interpreter.run_devices(devices, values))?;
+        results.into_iter().map(|(value, _)| self.arrays(value, options)).collect()
     }
 }

@@ -432,7 +432,7 @@ impl<'a> Run<'a> {
             if options.profile { vec![(0, Duration::ZERO); executable.steps.len()] } else { Vec::new() };
         let fuel = options.fuel.unwrap_or(u64::MAX);
         Self {
-            pool: &executable.pool,
+            pool: options.pool.unwrap_or(&executable.pool),
             prepared: &executable.prepared,
             pointers,
             fuel,
