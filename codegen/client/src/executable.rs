@@ -9,6 +9,7 @@ use hlo::{ArrayShape, Shape};
 use hlo_codegen::runtime::executable::Leaf;
 use hlo_interp::Devices;
 use hlo_interp::custom_call::Registry;
+use hlo_library_base::memory::array_bytes;
 use smallvec::SmallVec;
 
 use crate::artifact::Signature;
@@ -49,6 +50,17 @@ struct Inner {
 enum Runs {
     Loaded(Arc<dyn Loaded>),
     Lazy(Lazy),
+}
+
+/// What memory an execution takes, in bytes; of results with sizes known at run time their bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryAnalysis {
+    /// Arguments.
+    pub argument_bytes: u64,
+    /// Results, those in memory of donated arguments included.
+    pub result_bytes: u64,
+    /// At most what is needed beside these: constants, intermediate values, copies of arguments.
+    pub temporary_bytes: u64,
 }
 
 /// Interpreted until it was executed often enough.
@@ -165,6 +177,20 @@ impl Executable {
             Runs::Lazy(lazy) => {
                 lazy.compiled.get().and_then(Option::as_ref).unwrap_or(&lazy.interpreted).run_bytes()
             }
+        }
+    }
+
+    /// What memory an execution takes.
+    pub fn memory_analysis(&self) -> MemoryAnalysis {
+        let sum = |shapes: &mut dyn Iterator<Item = &ArrayShape>| {
+            let bytes = shapes.map(|shape| array_bytes(shape).unwrap_or(u64::MAX));
+            bytes.fold(0, u64::saturating_add)
+        };
+        let result_bytes = sum(&mut self.inner.results.iter());
+        MemoryAnalysis {
+            argument_bytes: sum(&mut self.argument_shapes()),
+            result_bytes,
+            temporary_bytes: self.run_bytes().saturating_sub(result_bytes),
         }
     }
 

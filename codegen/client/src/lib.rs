@@ -52,6 +52,7 @@ pub mod chain;
 mod client;
 pub mod closures;
 mod container;
+mod cost;
 pub mod custom_call;
 mod error;
 mod executable;
@@ -73,8 +74,9 @@ pub use cache::{
     Verdict,
 };
 pub use client::Client;
+pub use cost::Cost;
 pub use error::{Code, Error, panic_message};
-pub use executable::Executable;
+pub use executable::{Executable, MemoryAnalysis};
 pub use hlo_codegen::runtime::arena::Allocator;
 pub use hlo_codegen::runtime::raw::{buffer_of, bytes_of};
 pub use hlo_library_base::configuration::Configuration;

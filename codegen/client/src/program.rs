@@ -9,6 +9,7 @@ use hlo::{
 
 use rustc_hash::FxHashSet;
 
+use crate::cost::Cost;
 use crate::custom_call::CustomCalls;
 use crate::error::{Code, Error};
 
@@ -44,6 +45,11 @@ impl VerifiedModule {
     /// The module.
     pub fn module(&self) -> &Arc<Module> {
         &self.0
+    }
+
+    /// What it costs, counted on the program as it is, loops once.
+    pub fn cost_analysis(&self) -> Cost {
+        Cost::of(&self.0)
     }
 
     /// The program that a computation of a module is by itself.

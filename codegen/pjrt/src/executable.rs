@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use hlo::{ArrayShape, ElementType, Module, ModuleHeader, Shape};
-use hlo_client::VerifiedModule;
+use hlo_client::{Cost, VerifiedModule};
 use hlo_interp::Devices;
 
 use crate::api::layouts::OwnLayouts;
@@ -30,7 +30,6 @@ use crate::border;
 use crate::callbacks;
 use crate::check::Checks;
 use crate::client::Client;
-use crate::cost::Cost;
 use crate::dump::Dump;
 use crate::error::{Code, Failure, Result, of_client};
 use crate::ffi;
@@ -45,7 +44,7 @@ use crate::placement::{Arrays, Placement, Runs};
 use crate::program::{self, Read};
 use crate::serialized;
 use crate::sharding::Tiles;
-use crate::values::NamedValues;
+use crate::values::{NamedValues, Value};
 
 /// A compiled program, and what its callers ask of it.
 #[derive(Debug)]
@@ -591,9 +590,19 @@ pub(crate) fn size_of_code(args: &mut PJRT_Executable_SizeOfGeneratedCodeInBytes
     Ok(())
 }
 
+/// Counts by XLA's names.
+fn named(cost: &Cost) -> NamedValues {
+    let value = |name: &str, count: f64| (name.to_owned(), Value::Float(count as f32));
+    NamedValues::new(vec![
+        value("flops", cost.flops),
+        value("transcendentals", cost.transcendentals),
+        value("bytes accessed", cost.bytes_accessed),
+    ])
+}
+
 pub(crate) fn cost_analysis(args: &mut PJRT_Executable_GetCostAnalysis_Args) -> Result<()> {
     let program = &handles::get(args.executable)?.0;
-    let cost = program.cost.get_or_init(|| Cost::of(program.source.module()).named());
+    let cost = program.cost.get_or_init(|| named(&program.source.cost_analysis()));
     (args.properties, args.num_properties) = (cost.pointer(), cost.len());
     Ok(())
 }
@@ -663,13 +672,14 @@ pub(crate) fn memory_stats(args: &mut PJRT_Executable_GetCompiledMemoryStats_Arg
     let program = &handles::get(args.executable)?.0;
     let bytes = |shape: &ArrayShape| array_bytes(shape).map_or(i64::MAX, |n| n as i64);
     let arguments: Vec<i64> = program.executable.argument_shapes().map(bytes).collect();
-    args.argument_size_in_bytes = arguments.iter().fold(0, |sum: i64, &n| sum.saturating_add(n));
-    args.output_size_in_bytes =
-        program.executable.result_shapes().iter().fold(0, |sum: i64, s| sum.saturating_add(bytes(s)));
+    let whole = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    let memory = program.executable.memory_analysis();
+    args.argument_size_in_bytes = whole(memory.argument_bytes);
+    args.output_size_in_bytes = whole(memory.result_bytes);
     args.alias_size_in_bytes = program.donated.iter().filter_map(|&n| arguments.get(n)).sum();
-    let run = i64::try_from(program.executable.run_bytes()).unwrap_or(i64::MAX);
-    args.temp_size_in_bytes = run.saturating_sub(args.output_size_in_bytes).max(0);
-    args.peak_memory_in_bytes = run.saturating_add(args.argument_size_in_bytes);
+    args.temp_size_in_bytes = whole(memory.temporary_bytes);
+    let peak = program.executable.run_bytes().saturating_add(memory.argument_bytes);
+    args.peak_memory_in_bytes = whole(peak);
     args.total_size_in_bytes = args.peak_memory_in_bytes;
     // Not known, or of a host that is another machine; callers leave these as their memory had them.
     args.generated_code_size_in_bytes = 0;

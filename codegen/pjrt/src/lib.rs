@@ -10,7 +10,7 @@
 //! | [`error`], [`event`] | failures; what has happened or will |
 //! | [`client`], [`device`], [`memory`], [`topology`] | the plugin, a client, its devices and their memories |
 //! | [`buffer`], [`transfer`], [`strides`] | arrays, from the host and to it |
-//! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`], [`cost`] | compiling and executing |
+//! | [`options`] with `xla_options`, [`program`], [`executable`], [`execute`] | compiling and executing |
 //! | [`placement`], [`sharding`], `propagate`, `parts` | several devices: who runs what, and who has which part of an array |
 //! | `callbacks`, `inspect` | what programs for several devices tell their caller of parts and shardings |
 //! | [`layout`] | how arrays are laid out in memory |
@@ -35,7 +35,6 @@ pub mod check;
 #[path = "unchecked.rs"]
 pub mod check;
 pub mod client;
-pub mod cost;
 pub mod device;
 mod dump;
 mod emit;

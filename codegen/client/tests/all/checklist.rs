@@ -254,3 +254,20 @@ fn constants_are_folded() {
     let x = client.buffer(&floats(&[1.0, 2.0])).unwrap();
     assert_eq!(values(&executable.execute(&[&x]).unwrap()[0]), [6.0, 12.0]);
 }
+
+#[test]
+fn programs_say_what_they_cost_and_what_memory_they_take() {
+    let text = "HloModule cost\nENTRY e { x = f32[4,8] parameter(0)  y = f32[8,16] parameter(1)
+        p = f32[4,16] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        ROOT e = f32[4,16] exponential(p) }";
+    for client in [cpu(), interpreter()] {
+        let program = client.parse(text).unwrap();
+        let cost = program.cost_analysis();
+        // A product and an addition for each of 8 terms; each instruction reads its operands and writes its result.
+        assert_eq!((cost.flops, cost.transcendentals), (2.0 * 8.0 * 64.0, 64.0));
+        assert_eq!(cost.bytes_accessed, 4.0 * ((32 + 128 + 64) + (64 + 64)) as f64);
+        let memory = client.compile(&program, &CompileOptions::default()).unwrap().memory_analysis();
+        assert_eq!((memory.argument_bytes, memory.result_bytes), (4 * (32 + 128), 4 * 64));
+        assert!(memory.temporary_bytes < 4096, "{memory:?}");
+    }
+}

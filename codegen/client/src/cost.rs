@@ -7,9 +7,7 @@ use hlo::attrs::AttrKey;
 use hlo::opcode::NumericRow;
 use hlo::{InstrId, Module, Opcode, Shape};
 
-use crate::values::{NamedValues, Value};
-
-/// Counts of a program.
+/// Counts of a program: [`VerifiedModule::cost_analysis`](crate::VerifiedModule::cost_analysis).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Cost {
     /// Additions, multiplications and the like.
@@ -51,7 +49,7 @@ fn depth(module: &Module, id: InstrId) -> f64 {
 
 impl Cost {
     /// Of a program.
-    pub fn of(module: &Module) -> Self {
+    pub(crate) fn of(module: &Module) -> Self {
         let mut cost = Cost::default();
         for &computation in module.computations() {
             for id in module.instructions(computation) {
@@ -81,15 +79,5 @@ impl Cost {
         } else if instr.opcode.is_elementwise() {
             self.flops += out;
         }
-    }
-
-    /// By XLA's names.
-    pub fn named(&self) -> NamedValues {
-        let value = |name: &str, count: f64| (name.to_owned(), Value::Float(count as f32));
-        NamedValues::new(vec![
-            value("flops", self.flops),
-            value("transcendentals", self.transcendentals),
-            value("bytes accessed", self.bytes_accessed),
-        ])
     }
 }
