@@ -35,10 +35,11 @@
 //! | [`handles`], [`chain`] | arrays and programs by number; plans of several programs run in one call |
 //! | [`custom_call`] | functions of yours that programs call by name |
 //! | [`trace`], `metrics` | what a client did and when; numbers about it |
+//! | `cost` | operations and bytes of a program |
 //! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
 //!
-//! **Invariant:** nothing here knows what an opcode computes, and nothing but `cache/disk.rs` touches files.
+//! **Invariant:** nothing here but `cost` knows what an opcode computes, and nothing but `cache/disk.rs` touches files.
 
 #![forbid(unsafe_code)]
 
