@@ -19,7 +19,8 @@ pub struct Allowances {
     pub flush_denormals: bool,
     /// Sums of types narrower than f32 may be accumulated in their own type.
     pub narrow_accumulator: bool,
-    /// Reductions by other regions than sums may be done in any order.
+    /// Reductions by other regions than sums may be done in any order, and rows that a sort's comparator leaves
+    /// open may stand in any.
     pub reorder_regions: bool,
     /// Calls to LAPACK may be to another implementation of it than the reference's.
     pub decompositions: bool,

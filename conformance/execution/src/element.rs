@@ -1,6 +1,7 @@
 //! Elements as numbers: what comparison, printing, reading and input generation need of every element type.
 //!
-//! **Invariants:** printing is the shortest decimal that reads back to the same bits, NaN payloads included;
+//! **Invariants:** printing is the shortest decimal that reads back to the same bits (of types of a byte and less
+//! a whole number as it is), NaN payloads included;
 //! reading rounds once, to nearest even; `ordinal` counts the representable numbers of the type, so that a
 //! difference of ordinals is a distance in units in the last place.
 
@@ -209,6 +210,13 @@ fn write_real<T: Real>(x: T, out: &mut String) {
     }
     if value.is_infinite() {
         out.push_str(if value > 0.0 { "inf" } else { "-inf" });
+        return;
+    }
+    // Of a type of few numbers, decimals far from a number come back to it (30 is 28 in a type that ends
+    // there): whole numbers are written as they are.
+    const MAX_WHOLE: f64 = 1e6;
+    if T::WIDTH <= 8 && value.fract() == 0.0 && value != 0.0 && value.abs() < MAX_WHOLE {
+        out.push_str(&format!("{value:.0}"));
         return;
     }
     // Fewest digits that come back: a decimal of 17 digits always does.
@@ -522,6 +530,10 @@ mod tests {
         for (x, expected) in cases {
             assert_eq!(text(*x), *expected);
         }
+        // 30 is 28 as well, and no number of the type.
+        let mut s = String::new();
+        <hlo::small_float::F6E3M2FN as Number>::from_f64(28.0).write(&mut s);
+        assert_eq!(s, "28");
         let mut s = String::new();
         Complex::new(1.5f32, -0.0).write(&mut s);
         assert_eq!(s, "(1.5, -0)");

@@ -5,6 +5,8 @@
 //! only where some error is; a bound that says nothing never explains anything, it leaves an element
 //! undecided.
 
+use std::collections::BTreeMap;
+
 use hlo::{ArrayLiteral, Buffer};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +29,21 @@ pub trait Allowed {
     fn admits(&self, _element: usize, _value: f64) -> bool {
         true
     }
+    /// Where the order of rows is open, the row that the element is in.
+    fn place(&self, _element: usize) -> Option<Place> {
+        None
+    }
+}
+
+/// A row of several that stand in any order: elements of one row of different arrays stay together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// Which rows: those of another group are others.
+    pub group: u32,
+    /// Which one of these, in the reference's order.
+    pub row: u32,
+    /// How many there are.
+    pub rows: u32,
 }
 
 /// The numbers of elements by class.
@@ -200,7 +217,7 @@ pub fn judge(
         return Err(format!("its shape is {}, not {}", actual.shape(), expected.shape()));
     }
     Ok(
-        hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, actual, &Settings { allowed, others: &[], nan_bits })),
+        hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, actual, &Settings { allowed, others: &[], rows: &Rows::default(), nan_bits })),
     )
 }
 
@@ -213,32 +230,115 @@ pub struct Other<'a> {
     pub allowed: &'a dyn Allowed,
 }
 
-/// The same, where what any of `others` explains is explained: of these only what they explain counts.
+/// The same, where what any of `others` explains is explained: of these only what they explain counts. Of
+/// elements in rows whose order is open `rows` says what they are worth ([`by_rows`]).
 pub fn judge_among(
     expected: &ArrayLiteral,
     actual: &ArrayLiteral,
     allowed: &dyn Allowed,
     others: &[Other<'_>],
+    rows: &Rows,
     nan_bits: bool,
 ) -> Result<ArrayVerdict, String> {
     let fits = |o: &&Other<'_>| {
         o.expected.dims == expected.dims && o.expected.buffer.element_type() == expected.buffer.element_type()
     };
     let others: Vec<Other<'_>> = others.iter().filter(fits).copied().collect();
-    if others.is_empty()
-        || expected.dims != actual.dims
-        || expected.buffer.element_type() != actual.buffer.element_type()
-    {
+    if expected.dims != actual.dims || expected.buffer.element_type() != actual.buffer.element_type() {
         return judge(expected, actual, allowed, nan_bits);
     }
-    let settings = Settings { allowed, others: &others, nan_bits };
+    let settings = Settings { allowed, others: &others, rows, nan_bits };
     Ok(hlo::with_buffer!(&*expected.buffer, e => judge_typed(e, actual, &settings)))
+}
+
+/// What the elements of an array are worth that are in rows whose order is open: explained, or wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Rows(Vec<Option<Class>>);
+
+impl Rows {
+    fn at(&self, i: usize) -> Option<Class> {
+        self.0.get(i).copied().flatten()
+    }
+}
+
+/// An array of the reference's results, an engine's, and what is allowed of it.
+pub type Judged<'a> = (&'a ArrayLiteral, &'a ArrayLiteral, &'a dyn Allowed);
+
+/// Of an array the element that is in each row of a group.
+type Elements = Vec<Option<usize>>;
+
+/// Of all result arrays of a program the elements that are in rows whose order is open: explained where the
+/// engine has the same rows in any order, wrong where it has others. Nothing is said of rows of which an
+/// array has a part alone.
+pub fn by_rows(results: &[Judged<'_>], nan_bits: bool) -> Vec<Rows> {
+    // Of each group, the arrays that it is in, each with the element of each row.
+    let mut groups: BTreeMap<u32, Vec<(usize, Elements)>> = BTreeMap::new();
+    let mut all: Vec<Rows> = vec![Rows::default(); results.len()];
+    for (array, (expected, actual, allowed)) in results.iter().enumerate() {
+        let n = expected.buffer.len();
+        if actual.buffer.len() != n || expected.buffer.element_type() != actual.buffer.element_type() {
+            continue;
+        }
+        for (i, place) in (0..n).filter_map(|i| Some((i, allowed.place(i)?))) {
+            let arrays = groups.entry(place.group).or_default();
+            if arrays.last().is_none_or(|(last, _)| *last != array) {
+                arrays.push((array, vec![None; place.rows as usize]));
+            }
+            if let Some((_, rows)) = arrays.last_mut()
+                && let Some(element) = rows.get_mut(place.row as usize)
+            {
+                *element = Some(i);
+            }
+        }
+    }
+    for arrays in groups.into_values() {
+        let whole = |(array, rows): (usize, Elements)| -> Option<(usize, Vec<usize>)> {
+            Some((array, rows.into_iter().collect::<Option<_>>()?))
+        };
+        let arrays: Vec<(usize, Vec<usize>)> = arrays.into_iter().filter_map(whole).collect();
+        let rows = |engine: bool| -> Vec<Vec<u128>> {
+            let count = arrays.first().map_or(0, |(_, elements)| elements.len());
+            let row = |r: usize| {
+                let element = |(array, elements): &(usize, Vec<usize>)| {
+                    let (expected, actual, _) = &results[*array];
+                    let buffer = &*(if engine { actual } else { expected }).buffer;
+                    hlo::with_buffer!(buffer, v => key(v[elements[r]], nan_bits))
+                };
+                arrays.iter().flat_map(element).collect()
+            };
+            let mut rows: Vec<Vec<u128>> = (0..count).map(row).collect();
+            rows.sort_unstable();
+            rows
+        };
+        let same = rows(false) == rows(true);
+        let class = if same { Class::Explained } else { Class::Wrong };
+        for (array, elements) in &arrays {
+            let of = &mut all[*array].0;
+            of.resize(results[*array].0.buffer.len(), None);
+            elements.iter().for_each(|&i| of[i] = Some(class));
+        }
+    }
+    all
+}
+
+/// The bits of an element, part by part; of all NaNs the same ones unless theirs are looked at.
+fn key<T: Number>(x: T, nan_bits: bool) -> [u128; 2] {
+    if nan_bits || !(T::TYPE.is_float() || T::TYPE.is_complex()) {
+        return [x.bits(), 0];
+    }
+    let part = |x: Part| {
+        let x = x.value();
+        u128::from(if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() })
+    };
+    let (re, im) = x.parts();
+    [part(re), im.map_or(0, part)]
 }
 
 /// Options of judging elements.
 struct Settings<'a> {
     allowed: &'a dyn Allowed,
     others: &'a [Other<'a>],
+    rows: &'a Rows,
     nan_bits: bool,
 }
 
@@ -350,13 +450,18 @@ fn judge_typed<T: Number>(expected: &[T], actual: &ArrayLiteral, settings: &Sett
         let soft = allowed.soft(i);
         let (error, ulp) = distance(e, a);
         let special = special_of(a);
+        let rows = settings.rows.at(i);
+        if rows == Some(Class::Explained) {
+            verdict.tally.explained += 1;
+            continue;
+        }
         let class = match class_of(e, a, allowed, i) {
             Class::Undecided | Class::Wrong if settings.explained_by_another(a, i) => {
                 verdict.tally.explained += 1;
                 verdict.by_another += 1;
                 continue;
             }
-            class => class,
+            class => rows.unwrap_or(class),
         };
         match class {
             Class::Same => {}
@@ -564,7 +669,7 @@ mod tests {
         let other = array(&[f32::INFINITY, 8.0, 8.0, 2.0]);
         let of = |bounds: &Both| {
             let other = Other { expected: &other, allowed: &Both(0.5, 0.5) };
-            judge_among(&e, &a, bounds, &[other], false).unwrap()
+            judge_among(&e, &a, bounds, &[other], &Rows::default(), false).unwrap()
         };
         let found = of(&Both(f64::INFINITY, f64::INFINITY));
         assert_eq!(found.tally, Tally { same: 1, explained: 2, undecided: 1, wrong: 0 });
@@ -573,7 +678,10 @@ mod tests {
         assert_eq!(found.tally, Tally { same: 1, explained: 2, undecided: 0, wrong: 1 });
         let shape = array(&[1.0]);
         let misfit = Other { expected: &shape, allowed: &Both(9.0, 9.0) };
-        assert_eq!(judge_among(&e, &a, &Both(0.25, 0.25), &[misfit], false).unwrap().tally.wrong, 3);
+        assert_eq!(
+            judge_among(&e, &a, &Both(0.25, 0.25), &[misfit], &Rows::default(), false).unwrap().tally.wrong,
+            3
+        );
     }
 
     #[test]

@@ -26,7 +26,9 @@ use hlo_engines::engine::{
     Allowances, Engine, Executable, Finished, Inputs, Outcome, RunOptions, array_name, bytes_beside,
 };
 use hlo_engines::time_limit::{Unfinished, within};
-use hlo_execution::verdict::{ArrayVerdict, Class, Other, Tally, judge_among, same_bits};
+use hlo_execution::verdict::{
+    ArrayVerdict, Class, Judged, Other, Rows, Tally, by_rows, judge_among, same_bits,
+};
 use hlo_system::exit::Exit;
 use hlo_system::phase::{Phase, Phases};
 use hlo_system::quantity::grouped;
@@ -414,6 +416,20 @@ fn compare(
     {
         return failed(outcome.clone());
     }
+    // What sorts leave open is seen in all results of a device together.
+    let rows: Vec<Vec<Rows>> = match &certified {
+        Ok(Some(certified)) => {
+            let devices = certified.results.iter().zip(&expected.results).zip(&actual.results);
+            let of = |((bounds, e), a): ((&Vec<(ArrayLiteral, Bounds)>, _), _)| {
+                let (e, a): (&Vec<ArrayLiteral>, &Vec<ArrayLiteral>) = (e, a);
+                let all = e.iter().zip(a).zip(bounds).map(|((e, a), (_, b))| -> Judged<'_> { (e, a, b) });
+                by_rows(&all.collect::<Vec<_>>(), settings.policy.nan_bits)
+            };
+            devices.map(of).collect()
+        }
+        Ok(None) | Err(_) => Vec::new(),
+    };
+    let unmoved = Rows::default();
     let judged = |others: &[Certified]| {
         let verdict = |&(device, i): &(usize, usize)| {
             let (e, a) = (&expected.results[device][i], &actual.results[device][i]);
@@ -430,7 +446,8 @@ fn compare(
             let others: Vec<(ArrayLiteral, Bounds)> = others.iter().filter_map(of).collect();
             let others: Vec<Other<'_>> =
                 others.iter().map(|(expected, allowed)| Other { expected, allowed }).collect();
-            let verdict = judge_among(e, a, bounds, &others, settings.policy.nan_bits);
+            let rows = rows.get(device).and_then(|rows| rows.get(i)).unwrap_or(&unmoved);
+            let verdict = judge_among(e, a, bounds, &others, rows, settings.policy.nan_bits);
             verdict.map_err(|why| format!("{name} of {}: {why}", engine.name())).map(|v| (name, v))
         };
         differing.iter().map(verdict).collect::<Result<Vec<_>, String>>()

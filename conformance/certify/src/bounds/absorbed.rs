@@ -40,7 +40,7 @@ pub(super) fn bounds(case: &Case<'_>) -> Option<Vec<Bounds>> {
         let radii = Radii::new(nans.iter().map(|&nan| if nan { 0.0 } else { f64::INFINITY }).collect());
         // Of a complex number either part may be it.
         let specials = nans.iter().map(|&nan| if nan { Special::ANY } else { Special::NONE });
-        vec![Bounds { soft: radii.clone(), hard: radii, specials: Specials::new(specials.collect()) }]
+        vec![Bounds { specials: Specials::new(specials.collect()), ..Bounds::of(radii.clone(), radii) }]
     })
 }
 

@@ -5,7 +5,7 @@
 //! ([`Account::ask`]). Whoever is refused fails the whole certification: bounds that are missing for want of
 //! memory would pass for bounds that nobody knows.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hlo::diag::codes;
@@ -30,6 +30,8 @@ pub(super) struct Account {
     /// Elements whose bounds may still be worked out.
     effort: AtomicU64,
     exceeded: AtomicBool,
+    /// How many numbers were given ([`Account::number`]).
+    numbers: AtomicU32,
 }
 
 /// The least memory of any rule, in elements.
@@ -47,6 +49,7 @@ impl Account {
             failure: Mutex::default(),
             effort: AtomicU64::new(u64::MAX),
             exceeded: AtomicBool::new(false),
+            numbers: AtomicU32::new(0),
         }
     }
 
@@ -67,6 +70,11 @@ impl Account {
             self.exceeded.store(true, Ordering::Relaxed);
         }
         spent.is_ok()
+    }
+
+    /// A number that nothing else in the certification has.
+    pub(super) fn number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether it ended because it took more effort than was granted.

@@ -93,20 +93,24 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
     }
     let both = given.0.iter().zip(&given.1).zip(swapped.0.iter().zip(&swapped.1));
     let bounds = both.zip(&case.results).map(|(((a, of_a), (b, of_b)), result)| {
-        let (a, b) = (Numbers::of(a), Numbers::of(b));
+        let (a, b, reference) = (Numbers::of(a), Numbers::of(b), Numbers::of(result));
         let radii = |mode: Mode| {
             let each = (0..n).map(|i| {
-                let (x, y) = (a.complex(i), b.complex(i));
-                let part =
-                    |x: f64, y: f64| if x.to_bits() == y.to_bits() { 0.0 } else { (x - y).abs().next_up() };
-                let apart = part(x.re, y.re) + part(x.im, y.im);
-                let other = (apart + of_b.bounds.radii(mode).at(i)).next_up();
-                let own = of_a.bounds.radii(mode).at(i);
-                if other.is_nan() {
-                    f64::INFINITY
-                } else {
-                    own.max(if apart == 0.0 { of_b.bounds.radii(mode).at(i) } else { other })
-                }
+                // A radius around what the computation gives as one around the reference's result, which may be
+                // another rounding of a sum.
+                let around = |of: &Numbers, radii: &Radii| {
+                    let (x, y) = (of.complex(i), reference.complex(i));
+                    let part = |x: f64, y: f64| {
+                        let same = x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
+                        if same { 0.0 } else { (x - y).abs().next_up() }
+                    };
+                    match (part(x.re, y.re) + part(x.im, y.im), radii.at(i)) {
+                        (0.0, r) => r,
+                        (apart, r) if (apart + r).is_nan() => f64::INFINITY,
+                        (apart, r) => (apart + r).next_up(),
+                    }
+                };
+                around(&a, of_a.bounds.radii(mode)).max(around(&b, of_b.bounds.radii(mode)))
             });
             let each: Vec<f64> = each.collect();
             // Of what is exact, one of both.
@@ -121,6 +125,26 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
         rules::concluded(result, radii(Mode::Soft), radii(Mode::Hard))
     });
     Some(bounds.collect())
+}
+
+/// Of results of folds of one element each, of which nothing is known otherwise, what is known of these.
+pub(super) fn beside_one(case: &Case<'_>, leaves: &mut [Leaf]) {
+    let open = |radii: &Radii, i: usize| radii.at(i).is_infinite() && radii.limits(i).is_none();
+    let any = |leaf: &Leaf, t: &Tensor| (0..t.len()).any(|i| open(&leaf.bounds.hard, i));
+    if is_of_one(case) != Some(true) || !leaves.iter().zip(&case.results).any(|(leaf, t)| any(leaf, t)) {
+        return;
+    }
+    let Some(found) = of_one(case).filter(|found| found.len() == leaves.len()) else { return };
+    for ((leaf, t), one) in leaves.iter_mut().zip(&case.results).zip(found) {
+        let Bounds { soft, hard, .. } = &leaf.bounds;
+        let narrowed = |of: &Radii, one: &Radii| {
+            let ranges = of.ranges().cloned();
+            let each = |i, r, limits| if open(hard, i) { (one.at(i), one.limits(i)) } else { (r, limits) };
+            of.mapped(t.len(), each).in_ranges(ranges)
+        };
+        let (soft, hard) = (narrowed(soft, &one.soft), narrowed(hard, &one.hard));
+        leaf.bounds = Bounds { soft, hard, ..std::mem::take(&mut leaf.bounds) };
+    }
 }
 
 fn flat(t: &Tensor) -> Tensor {

@@ -26,6 +26,7 @@
 //! | `movement` | what moves elements | the same instruction on numbers of elements instead of elements |
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
 //! | `interval`, `operand` | operands of both | what an element may be |
+//! | `denormals` | functions of known denormal numbers that may be flushed | the same instruction on the number and on zero |
 //! | `plain` | the commonest of them on real floats | its own arithmetic at those ends |
 //! | `complex` | complex arithmetic | derivatives |
 //! | `sums` | dot, convolution, folds by an addition | the same instruction in f64 on magnitudes |
@@ -45,6 +46,7 @@
 //! | `special` | sums, complex arithmetic, transforms, linear systems, quotients | which infinities and NaNs an order or a formula gives |
 //! | `windows` | select-and-scatter in any order | which windows have one element that wins against all others |
 //! | `order` | sort, topk | sorting the ends of the intervals |
+//! | `permuted` | sorts whose comparator leaves an order open | comparing all pairs of a line |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
 //! | `reflectors` | geqrf, orgqr, ormqr of LAPACK | perturbation of factors and of the basis, handed on from the one to the others |
@@ -68,6 +70,7 @@ mod blocks;
 mod cause;
 mod complex;
 mod decompositions;
+mod denormals;
 mod devices;
 mod elementwise;
 mod expression;
@@ -87,6 +90,7 @@ mod multiplied;
 mod number;
 mod operand;
 mod order;
+mod permuted;
 mod plain;
 mod probe;
 mod products;
@@ -119,7 +123,7 @@ use hlo::{ArrayLiteral, InstrId, Module};
 use hlo_execution::allowances::Allowances;
 use hlo_execution::run::{Inputs, Outcome, RunOptions, flatten};
 use hlo_execution::special::Special;
-use hlo_execution::verdict::Allowed;
+use hlo_execution::verdict::{Allowed, Place};
 use hlo_interp::observe::Call;
 use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value};
 
@@ -132,6 +136,7 @@ use relations::Relations;
 
 pub use cause::{Cause, Causes};
 pub use local::{Known, Local, Worst, only_passes_on};
+pub use permuted::Places;
 pub use scope::Scope;
 pub use special::Specials;
 
@@ -369,6 +374,8 @@ pub struct Bounds {
     pub hard: Radii,
     /// Infinities and NaNs that are explained besides.
     pub specials: Specials,
+    /// Where a sort leaves it open which row stands where.
+    pub places: Places,
 }
 
 impl Bounds {
@@ -392,15 +399,15 @@ impl Bounds {
 
     /// The same, held once where soft and hard radii do not differ.
     fn shared(self) -> Bounds {
-        let Bounds { soft, hard, specials } = self;
+        let Bounds { soft, hard, specials, places } = self;
         let hard = if hard.is_same(&soft) || hard == soft { soft.clone() } else { hard };
-        Bounds { soft, hard, specials }
+        Bounds { soft, hard, specials, places }
     }
 
     /// The bytes that they occupy.
     fn bytes(&self) -> u64 {
         let hard = if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() };
-        self.soft.bytes() + hard + self.specials.bytes()
+        self.soft.bytes() + hard + self.specials.bytes() + self.places.bytes()
     }
 
     /// Whether the array is the reference's to the bit.
@@ -424,6 +431,10 @@ impl Allowed for Bounds {
 
     fn admits(&self, element: usize, value: f64) -> bool {
         self.hard.admits(element, value)
+    }
+
+    fn place(&self, element: usize) -> Option<Place> {
+        self.places.at(element)
     }
 }
 

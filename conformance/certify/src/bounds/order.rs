@@ -88,6 +88,17 @@ pub(super) fn is_total(case: &Case<'_>) -> bool {
     }
 }
 
+/// Whether a sort's comparator is known to be a strict weak order of its operands: a comparison of bits, or of
+/// keys without NaNs.
+pub(super) fn is_strict_weak_order(case: &Case<'_>) -> bool {
+    let key = || key(case.module, case.instr.attrs.computation(AttrKey::ToApply)?);
+    let has_nans = |key: &Key| {
+        let numbers = case.args.get(key.operand).map(|a| Numbers::of(a.tensor).re);
+        numbers.is_none_or(|x| x.iter().any(|x| x.is_nan()))
+    };
+    is_total(case) || key().is_some_and(|key| !has_nans(&key))
+}
+
 /// The first few of each line; `descending` is `None` for an order that is not known.
 fn first_of_each(case: &Case<'_>, radii: &[Radii], mode: Mode, descending: Option<bool>) -> Found {
     let [values, indices] = case.results[..] else { return None };
@@ -127,7 +138,7 @@ fn first_of_each(case: &Case<'_>, radii: &[Radii], mode: Mode, descending: Optio
 }
 
 /// The elements of each line along a dimension.
-fn lines(t: &Tensor, dim: usize) -> Vec<Vec<usize>> {
+pub(super) fn lines(t: &Tensor, dim: usize) -> Vec<Vec<usize>> {
     let sizes = t.sizes();
     let n = sizes.get(dim).copied().unwrap_or(1);
     let inner: usize = sizes.iter().skip(dim + 1).product();

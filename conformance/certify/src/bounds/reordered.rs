@@ -265,7 +265,7 @@ fn complex_extremes(case: &Case<'_>) -> Option<Vec<Bounds>> {
     };
     let specials = (0..v.len()).map(|i| if nan(i) { Special::ANY } else { Special::NONE });
     let specials = Specials::new(specials.collect());
-    Some(vec![Bounds { soft: radii(Mode::Soft), hard: radii(Mode::Hard), specials }])
+    Some(vec![Bounds { specials, ..Bounds::of(radii(Mode::Soft), radii(Mode::Hard)) }])
 }
 
 /// Whether an operand may count as another one, because it is denormal.

@@ -19,9 +19,9 @@ use super::limits::Limits;
 use super::number::Numbers;
 use super::reordered::Order;
 use super::{
-    Bounds, Leaf, Radii, Settings, Tree, Watching, complex, elementwise, folds, lapack, linear, log_add_exp,
-    movement, multiplied, order, reciprocals, reflectors, relations, reordered, rounded_twice, scans,
-    special, sums, windows,
+    Bounds, Leaf, Radii, Settings, Tree, Watching, complex, denormals, elementwise, folds, lapack, linear,
+    log_add_exp, movement, multiplied, order, permuted, reciprocals, reflectors, relations, reordered,
+    rounded_twice, scans, special, sums, windows,
 };
 
 /// An array of an operand.
@@ -231,8 +231,11 @@ pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
 
 fn computed(case: &Case<'_>) -> Vec<Leaf> {
     let mut leaves = in_any_order(case);
+    folds::beside_one(case, &mut leaves);
     windows::reach(case, &mut leaves);
     special::beside(case, &mut leaves);
+    denormals::beside(case, &mut leaves);
+    permuted::beside(case, &mut leaves);
     leaves
 }
 

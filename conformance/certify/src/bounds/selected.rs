@@ -29,8 +29,12 @@ const UNKNOWN: f64 = f64::INFINITY;
 /// taken to be.
 const MAX_TRIED: usize = 32;
 
-/// How many different elements a result may be one of for them to be kept.
+/// How many different elements a result may be one of for them to be kept: as many of any result, and more
+/// of those for which there is room.
 const MAX_RANGES: usize = 16;
+
+/// The most of a result for which there is room, and of all results of an instruction together.
+const ROOM: (usize, usize) = (1 << 10, 1 << 16);
 
 /// The most comparisons for an instruction.
 const MAX_COMPARISONS: usize = 100_000_000;
@@ -150,7 +154,7 @@ impl Column {
     }
 
     /// What the elements may be that are given, if these are few, and real numbers that f64 holds.
-    fn ranges(&self, candidates: &[usize], given: &[bool]) -> Ranges {
+    fn ranges(&self, candidates: &[usize], given: &[bool], most: usize) -> Ranges {
         const MAX_COUNTED: i64 = 1 << f64::MANTISSA_DIGITS;
         let format = Format::of(self.numbers.ty);
         // Ranks of the other integers are what they are.
@@ -175,7 +179,7 @@ impl Column {
             if !ranges.contains(&ends) {
                 ranges.push(ends);
             }
-            if ranges.len() > MAX_RANGES {
+            if ranges.len() > most {
                 return Ranges::default();
             }
         }
@@ -237,6 +241,7 @@ pub(super) fn bounds(
     let mut each = vec![Vec::with_capacity(terms.results()); results.len()];
     let mut ranges: Vec<Vec<Ranges>> = vec![Vec::new(); results.len()];
     let mut candidates: Vec<usize> = Vec::new();
+    let mut room = ROOM.1;
     for result in 0..terms.results() {
         candidates.clear();
         candidates.extend(terms.at(result).iter().map(|&e| e as usize));
@@ -245,12 +250,12 @@ pub(super) fn bounds(
         for (m, r) in radii.into_iter().enumerate() {
             each[m].push(r);
             if mode == Mode::Hard {
-                let open = r > 0.0;
-                ranges[m].push(if open {
-                    fold.columns[m].ranges(&candidates, &given)
-                } else {
-                    Ranges::default()
-                });
+                let found = match r > 0.0 {
+                    true => fold.columns[m].ranges(&candidates, &given, room.clamp(MAX_RANGES, ROOM.0)),
+                    false => Ranges::default(),
+                };
+                room = room.saturating_sub(found.len());
+                ranges[m].push(found);
             }
         }
     }
