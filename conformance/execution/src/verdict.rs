@@ -29,6 +29,10 @@ pub trait Allowed {
     fn admits(&self, _element: usize, _value: f64) -> bool {
         true
     }
+    /// Whether a real number is explained besides, whatever radii say.
+    fn explains(&self, _element: usize, _value: f64) -> bool {
+        false
+    }
     /// Where the order of rows is open, the row that the element is in.
     fn place(&self, _element: usize) -> Option<Place> {
         None
@@ -363,6 +367,8 @@ fn class_of<T: Number>(e: T, a: T, allowed: &dyn Allowed, i: usize) -> Class {
         Class::Explained
     } else if !allowed.admits(i, real_of(a)) {
         Class::Wrong
+    } else if allowed.explains(i, real_of(a)) {
+        Class::Explained
     } else if soft == f64::INFINITY {
         Class::Undecided
     } else if soft > 0.0 && error <= soft {
@@ -467,8 +473,8 @@ fn judge_typed<T: Number>(expected: &[T], actual: &ArrayLiteral, settings: &Sett
             Class::Same => {}
             Class::Explained => {
                 verdict.tally.explained += 1;
-                // One that is no number takes no share of a bound.
-                if special != Special::NONE {
+                // One that is no number, or explained besides, takes no share of a bound.
+                if special != Special::NONE || soft.is_infinite() || error > soft {
                     continue;
                 }
                 let worst = Worst { error, bound: soft, ulp };

@@ -9,6 +9,7 @@ mod attack;
 mod bisect;
 mod buffers;
 mod certified;
+mod choices;
 mod cli;
 mod compiled;
 mod convert;
@@ -104,6 +105,7 @@ fn main() {
     trials.extend(watch::trials());
     trials.extend(isolate::trials());
     trials.extend(judging::trials());
+    trials.extend(choices::trials());
     trials.extend(limits::trials());
     trials.extend(threads::trials());
     trials.extend(time::trials());

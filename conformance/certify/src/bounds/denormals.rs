@@ -4,8 +4,8 @@
 //! An interval from zero to the number says little of a function that has a pole or a steep rise there. But
 //! an engine flushes an operand or it does not: of operands that are known, there are as many values as ways
 //! to flush them, each within the function's units in the last place, and a denormal result may be flushed
-//! itself. These are the ranges ([`Radii::in_ranges`]) of the result. An infinity or NaN that one of the ways
-//! gives is explained.
+//! itself. These are the ranges ([`super::Radii::in_ranges`]) of the result: what is in one of them is
+//! explained, an infinity or NaN that one of the ways gives too, and anything else is wrong.
 //!
 //! What chooses among its operands (a maximum, a clamp) may compare the zeros and give the numbers, and is
 //! not looked at here; nor is what adds and multiplies, whose intervals are near enough, nor complex
@@ -17,7 +17,6 @@ use hlo_execution::format::Format;
 use hlo_execution::special::Special;
 use hlo_interp::{Tensor, Value};
 
-use super::limits::beyond;
 use super::number::{Numbers, tensor};
 use super::probe::Probe;
 use super::rules::{Arg, Case, Kind, Mode, kind};
@@ -59,7 +58,11 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
             if v.is_nan() {
                 continue;
             }
-            let [mut low, mut high] = [-1.0, 1.0].map(|side| beyond(v, ulps, format, side));
+            let wider = match v.is_finite() && ulps > 0.0 {
+                true => ulps * format.ulp(v.abs() + ulps * format.ulp(v)),
+                false => 0.0,
+            };
+            let (mut low, mut high) = (v - wider, v + wider);
             // Beyond the greatest number there are infinities, or nothing.
             if low < -format.max {
                 low = f64::NEG_INFINITY;
@@ -67,7 +70,7 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
             if high > format.max {
                 high = f64::INFINITY;
             }
-            add([low.min(v), high.max(v)]);
+            add([low, high]);
             if low < format.flushes_below() && high > -format.flushes_below() {
                 add([0.0, 0.0]);
             }
@@ -79,7 +82,8 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         *special = ways.iter().fold(*special, |all, way| all.or(Special::of(way.re[i])));
     }
     leaf.bounds.specials = Specials::new(specials);
-    let hard = std::mem::take(&mut leaf.bounds.hard);
+    let (soft, hard) = (std::mem::take(&mut leaf.bounds.soft), std::mem::take(&mut leaf.bounds.hard));
+    leaf.bounds.soft = soft.in_ranges(Some(ranges.clone()));
     leaf.bounds.hard = hard.in_ranges(Some(ranges));
 }
 

@@ -165,6 +165,7 @@ pub struct Limited {
     /// Of each element.
     limits: Vec<Limits>,
     /// Of each element the ranges that it is in one of; none: nothing is known. Only who judges looks at them.
+    /// Those of soft radii are explained.
     ranges: Option<Arc<Vec<Ranges>>>,
 }
 
@@ -300,8 +301,12 @@ impl Radii {
     /// if there are any, and in one of its ranges.
     pub fn admits(&self, i: usize, value: f64) -> bool {
         let ranges = self.ranges().map(|all| &all[i]).filter(|ranges| !ranges.is_empty());
-        self.limits(i).admit(value)
-            && ranges.is_none_or(|ranges| ranges.iter().any(|&[low, high]| (low..=high).contains(&value)))
+        self.limits(i).admit(value) && (ranges.is_none() || self.holds(i, value))
+    }
+
+    /// Whether a number is in one of the ranges of an element.
+    fn holds(&self, i: usize, value: f64) -> bool {
+        self.ranges().is_some_and(|all| all[i].iter().any(|&[low, high]| (low..=high).contains(&value)))
     }
 
     /// Whether there are limits at all.
@@ -431,6 +436,10 @@ impl Allowed for Bounds {
 
     fn admits(&self, element: usize, value: f64) -> bool {
         self.hard.admits(element, value)
+    }
+
+    fn explains(&self, element: usize, value: f64) -> bool {
+        self.soft.holds(element, value)
     }
 
     fn place(&self, element: usize) -> Option<Place> {
