@@ -34,14 +34,14 @@ pub trait Allowed {
         false
     }
     /// Where the order of rows is open, the row that the element is in.
-    fn place(&self, _element: usize) -> Option<Place> {
+    fn open_row(&self, _element: usize) -> Option<OpenRow> {
         None
     }
 }
 
 /// A row of several that stand in any order: elements of one row of different arrays stay together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct OpenRow {
     /// Which rows: those of another group are others.
     pub group: u32,
     /// Which one of these, in the reference's order.
@@ -283,13 +283,13 @@ pub fn by_rows(results: &[Judged<'_>], nan_bits: bool) -> Vec<Rows> {
         if actual.buffer.len() != n || expected.buffer.element_type() != actual.buffer.element_type() {
             continue;
         }
-        for (i, place) in (0..n).filter_map(|i| Some((i, allowed.place(i)?))) {
-            let arrays = groups.entry(place.group).or_default();
+        for (i, open) in (0..n).filter_map(|i| Some((i, allowed.open_row(i)?))) {
+            let arrays = groups.entry(open.group).or_default();
             if arrays.last().is_none_or(|(last, _)| *last != array) {
-                arrays.push((array, vec![None; place.rows as usize]));
+                arrays.push((array, vec![None; open.rows as usize]));
             }
             if let Some((_, rows)) = arrays.last_mut()
-                && let Some(element) = rows.get_mut(place.row as usize)
+                && let Some(element) = rows.get_mut(open.row as usize)
             {
                 *element = Some(i);
             }

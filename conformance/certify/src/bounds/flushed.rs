@@ -263,7 +263,7 @@ pub(super) fn bounds(value: &Value, to: &Value, tree: Tree) -> Tree {
                 soft: of(&leaf.bounds.soft),
                 hard: of(&leaf.bounds.hard),
                 specials: leaf.bounds.specials.clone(),
-                places: leaf.bounds.places.clone(),
+                open_rows: leaf.bounds.open_rows.clone(),
             };
             let relations = leaf.relations.clone().filter(|_| from.buffer() == to.buffer());
             Tree::Array(Leaf { bounds, relations, held: None, ..(*leaf).clone() }.into())

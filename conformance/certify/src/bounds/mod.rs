@@ -123,7 +123,7 @@ use hlo::{ArrayLiteral, InstrId, Module};
 use hlo_execution::allowances::Allowances;
 use hlo_execution::run::{Inputs, Outcome, RunOptions, flatten};
 use hlo_execution::special::Special;
-use hlo_execution::verdict::{Allowed, Place};
+use hlo_execution::verdict::{Allowed, OpenRow};
 use hlo_interp::observe::Call;
 use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value};
 
@@ -136,7 +136,7 @@ use relations::Relations;
 
 pub use cause::{Cause, Causes};
 pub use local::{Known, Local, Worst, only_passes_on};
-pub use permuted::Places;
+pub use permuted::OpenRows;
 pub use scope::Scope;
 pub use special::Specials;
 
@@ -380,7 +380,7 @@ pub struct Bounds {
     /// Infinities and NaNs that are explained besides.
     pub specials: Specials,
     /// Where a sort leaves it open which row stands where.
-    pub places: Places,
+    pub open_rows: OpenRows,
 }
 
 impl Bounds {
@@ -404,15 +404,15 @@ impl Bounds {
 
     /// The same, held once where soft and hard radii do not differ.
     fn shared(self) -> Bounds {
-        let Bounds { soft, hard, specials, places } = self;
+        let Bounds { soft, hard, specials, open_rows } = self;
         let hard = if hard.is_same(&soft) || hard == soft { soft.clone() } else { hard };
-        Bounds { soft, hard, specials, places }
+        Bounds { soft, hard, specials, open_rows }
     }
 
     /// The bytes that they occupy.
     fn bytes(&self) -> u64 {
         let hard = if self.soft.is_same(&self.hard) { 0 } else { self.hard.bytes() };
-        self.soft.bytes() + hard + self.specials.bytes() + self.places.bytes()
+        self.soft.bytes() + hard + self.specials.bytes() + self.open_rows.bytes()
     }
 
     /// Whether the array is the reference's to the bit.
@@ -442,8 +442,8 @@ impl Allowed for Bounds {
         self.soft.holds(element, value)
     }
 
-    fn place(&self, element: usize) -> Option<Place> {
-        self.places.at(element)
+    fn open_row(&self, element: usize) -> Option<OpenRow> {
+        self.open_rows.at(element)
     }
 }
 

@@ -1,10 +1,10 @@
-//! Sorts whose comparator leaves an order open: which elements stand in the place of which.
+//! Sorts whose comparator leaves an order open: which row stands where.
 //!
 //! A comparator that is a strict weak order (C++, `Compare`) leaves open how rows stand that it does not tell
 //! apart, unless the sort is stable; one that is none, as `LT` of floats beside a NaN, leaves everything open:
 //! what comes out is up to the algorithm. But rows stay whole, and each is there once. So the rows of a result
 //! are those of the operands in some order, which no radius says of any element by itself: of each element is
-//! kept which row of which rows it is in ([`Place`]), and who has the results compares rows
+//! kept which row of which rows it is in ([`OpenRow`]), and who has the results compares rows
 //! ([`hlo_execution::verdict::by_rows`]).
 //!
 //! Whether the comparator is an order is asked of the line that is sorted: with `below(i)` the number of
@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use hlo::{AttrKey, Opcode};
-use hlo_execution::verdict::Place;
+use hlo_execution::verdict::OpenRow;
 use hlo_interp::Tensor;
 
 use super::lifted::{Lifted, leaf_at, taken};
@@ -32,11 +32,11 @@ const MAX_COMPARISONS: usize = 1 << 20;
 
 /// Of an array, element by element, the row that it is in; or none of any.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Places(Option<Arc<Vec<Option<Place>>>>);
+pub struct OpenRows(Option<Arc<Vec<Option<OpenRow>>>>);
 
-impl Places {
+impl OpenRows {
     /// That of an element.
-    pub fn at(&self, i: usize) -> Option<Place> {
+    pub fn at(&self, i: usize) -> Option<OpenRow> {
         self.0.as_ref().and_then(|each| each[i])
     }
 
@@ -46,21 +46,21 @@ impl Places {
     }
 }
 
-/// Puts the places of a sort's results, or of moved elements, beside their bounds.
+/// Puts the rows of a sort's results, or of moved elements, beside their bounds.
 pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
     if matches!(kind(case.opcode()), Kind::Movement(_)) || case.opcode() == Opcode::Copy {
         moved(case, leaves);
     } else if case.opcode() == Opcode::Sort
         && case.settings.allowances.reorder_regions
-        && let Some(places) = of_sort(case)
+        && let Some(open_rows) = of_sort(case)
     {
         let exact = case.has_exact_operands();
         for (leaf, t) in leaves.iter_mut().zip(&case.results) {
             let hard = std::mem::take(&mut leaf.bounds.hard);
-            let each = (0..t.len()).map(|i| if places[i].is_some() { f64::INFINITY } else { hard.at(i) });
+            let each = (0..t.len()).map(|i| if open_rows[i].is_some() { f64::INFINITY } else { hard.at(i) });
             leaf.bounds.hard = Radii::new(each.collect());
             if exact {
-                leaf.bounds.places = Places(Some(Arc::new(places.clone())));
+                leaf.bounds.open_rows = OpenRows(Some(Arc::new(open_rows.clone())));
             }
         }
     }
@@ -69,18 +69,18 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
 /// Of moved elements those that they have.
 fn moved(case: &Case<'_>, leaves: &mut [Leaf]) {
     let ([arg], [leaf]) = (&case.args[..], leaves) else { return };
-    let Some(places) = &arg.leaf.bounds.places.0 else { return };
+    let Some(open_rows) = &arg.leaf.bounds.open_rows.0 else { return };
     if case.opcode() == Opcode::Copy {
-        leaf.bounds.places = arg.leaf.bounds.places.clone();
+        leaf.bounds.open_rows = arg.leaf.bounds.open_rows.clone();
     } else if let Some(from) = movement::order(case) {
         // What comes from nowhere is 0.
-        let of = |k: u32| (k as usize).checked_sub(1).and_then(|i| places[i]);
-        leaf.bounds.places = Places(Some(Arc::new(from.into_iter().map(of).collect())));
+        let of = |k: u32| (k as usize).checked_sub(1).and_then(|i| open_rows[i]);
+        leaf.bounds.open_rows = OpenRows(Some(Arc::new(from.into_iter().map(of).collect())));
     }
 }
 
-/// The places of the elements of a sort's results. `None`: none of them is open, or it is not worked out.
-fn of_sort(case: &Case<'_>) -> Option<Vec<Option<Place>>> {
+/// The rows of the elements of a sort's results. `None`: none of them is open, or it is not worked out.
+fn of_sort(case: &Case<'_>) -> Option<Vec<Option<OpenRow>>> {
     let first = case.args.first()?.tensor;
     let dim = usize::try_from(*case.instr.attrs.ints(AttrKey::Dimensions)?.first()?).ok()?;
     let same = case.args.iter().all(|a| a.tensor.dims() == first.dims());
@@ -98,7 +98,7 @@ fn of_sort(case: &Case<'_>) -> Option<Vec<Option<Place>>> {
         return None;
     }
     let before = comparisons_of(case, &lines, n)?;
-    let mut places: Vec<Option<Place>> = vec![None; first.len()];
+    let mut open_rows: Vec<Option<OpenRow>> = vec![None; first.len()];
     for (line, before) in lines.iter().zip(before.chunks_exact(n * n)) {
         let comes = |i: usize, j: usize| before[i * n + j].0;
         let below: Vec<usize> = (0..n).map(|i| (0..n).filter(|&j| comes(j, i)).count()).collect();
@@ -120,13 +120,13 @@ fn of_sort(case: &Case<'_>) -> Option<Vec<Option<Place>>> {
                 let group = case.settings.account.number();
                 for rank in start..end {
                     let (row, rows) = ((rank - start) as u32, (end - start) as u32);
-                    places[line[rank]] = Some(Place { group, row, rows });
+                    open_rows[line[rank]] = Some(OpenRow { group, row, rows });
                 }
             }
             start = end;
         }
     }
-    places.iter().any(Option::is_some).then_some(places)
+    open_rows.iter().any(Option::is_some).then_some(open_rows)
 }
 
 /// Of each line, for each pair of its elements, whether the comparator puts the first one before the second,

@@ -29,12 +29,14 @@ const UNKNOWN: f64 = f64::INFINITY;
 /// taken to be.
 const MAX_TRIED: usize = 32;
 
-/// How many different elements a result may be one of for them to be kept: as many of any result, and more
-/// of those for which there is room.
+/// The greatest number of different elements that are kept for any result.
 const MAX_RANGES: usize = 16;
 
-/// The most of a result for which there is room, and of all results of an instruction together.
-const ROOM: (usize, usize) = (1 << 10, 1 << 16);
+/// The same while those of all results of the instruction are at most [`MAX_RANGES_OF_INSTRUCTION`].
+const MAX_RANGES_OF_RESULT: usize = 1 << 10;
+
+/// The greatest number of elements that are kept for all results of an instruction beyond [`MAX_RANGES`] each.
+const MAX_RANGES_OF_INSTRUCTION: usize = 1 << 16;
 
 /// The most comparisons for an instruction.
 const MAX_COMPARISONS: usize = 100_000_000;
@@ -241,7 +243,7 @@ pub(super) fn bounds(
     let mut each = vec![Vec::with_capacity(terms.results()); results.len()];
     let mut ranges: Vec<Vec<Ranges>> = vec![Vec::new(); results.len()];
     let mut candidates: Vec<usize> = Vec::new();
-    let mut room = ROOM.1;
+    let mut left = MAX_RANGES_OF_INSTRUCTION;
     for result in 0..terms.results() {
         candidates.clear();
         candidates.extend(terms.at(result).iter().map(|&e| e as usize));
@@ -251,10 +253,14 @@ pub(super) fn bounds(
             each[m].push(r);
             if mode == Mode::Hard {
                 let found = match r > 0.0 {
-                    true => fold.columns[m].ranges(&candidates, &given, room.clamp(MAX_RANGES, ROOM.0)),
+                    true => fold.columns[m].ranges(
+                        &candidates,
+                        &given,
+                        left.clamp(MAX_RANGES, MAX_RANGES_OF_RESULT),
+                    ),
                     false => Ranges::default(),
                 };
-                room = room.saturating_sub(found.len());
+                left = left.saturating_sub(found.len());
                 ranges[m].push(found);
             }
         }

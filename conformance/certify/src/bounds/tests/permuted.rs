@@ -74,7 +74,7 @@ fn rows_beside_a_nan_stand_in_any_order() {
         let swapped: &[f64] = &[1.0, 2.0, 3.0, NAN, 2.0, 1.0, 3.0, 4.0];
         assert!(tally(&text, &[x], &[swapped, &tail([1.0; 4], [3.0, 2.0, 0.0, 1.0]).1]).wrong > 0);
     }
-    // An order by bits has a place for NaNs.
+    // An order by bits ranks NaNs.
     let text = sorted("f32", true, "direction=LT, type=TOTALORDER", &root.replace("TY", "f32"));
     let (k, i) = tail([NAN, 1.0, 2.0, 3.0], [1.0, 3.0, 2.0, 0.0]);
     assert!(tally(&text, &[x], &[&k, &i]).wrong > 0);
@@ -118,7 +118,7 @@ fn rows_are_followed_where_they_are_moved() {
         &[x],
         Allowances::STRICT,
     );
-    assert!(strict[0].1.is_exact() && strict[0].1.places.at(0).is_none());
+    assert!(strict[0].1.is_exact() && strict[0].1.open_rows.at(0).is_none());
 }
 
 /// What an element is worth that an engine with all liberties gives for a function of one element.
