@@ -176,7 +176,10 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         tagged = tag(files)
         (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: build_wheel\nRoot-Is-Purelib: false\nTag: {tagged}\n")
         wheel = f"{name}-{project['version']}-{tagged}.whl"
-        _write(pathlib.Path(wheel_directory) / wheel, folder)
+        # Complete or absent: who installs the newest wheel of a folder never finds one half written.
+        draft = pathlib.Path(wheel_directory) / f"{wheel}.part"
+        _write(draft, folder)
+        draft.replace(draft.with_name(wheel))
     return wheel
 
 
