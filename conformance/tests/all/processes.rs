@@ -279,7 +279,7 @@ fn full_disks() {
     assert!(!found.exists());
     // Compiled programs that cannot be kept are said, and run.
     let line = format!(
-        "mount -t tmpfs -o size=4k,mode=700 none /mnt; {HLO} run {small} --platform cpu --cache /mnt"
+        "mount -t tmpfs -o size=8k,mode=700 none /mnt; cat /dev/zero > /mnt/fill; {HLO} run {small} --platform cpu --cache /mnt"
     );
     let o = unshared(&line).unwrap();
     ends(&o, 0);
