@@ -14,6 +14,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
+/// A program, its operand, and what results of it are called.
+type Case<'a> = (String, f32, Vec<(f32, &'a str)>);
+
 /// A function of a denormal number gives what it gives of the number, or of zero: near a pole too, and
 /// nothing between.
 fn denormal() {
@@ -26,7 +29,7 @@ fn denormal() {
         let c = format!("  c = {ty}[1] constant({{{constant}}})\n  ROOT");
         program(ty, line).replace("  ROOT", &c)
     };
-    let cases: [(String, f32, Vec<(f32, &str)>); 8] = [
+    let cases: [Case; 8] = [
         // 1e20; of 0 it is infinite.
         (
             with("f32", "-0.5", "power(x, c)"),

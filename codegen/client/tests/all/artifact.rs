@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hlo_client::Configuration;
 use hlo_client::artifact::{MAGIC, Signature, info, is_artifact};
 use hlo_client::backend::{Backend, Compiled, Cpu, Loaded};
+use hlo_client::exports::Library;
 use hlo_client::{Client, ClientOptions, Code, CompileOptions, ExecuteOptions};
 
 use crate::common::{adds, arguments, arrays, cpu, programs};
@@ -195,4 +196,34 @@ fn two_thousand_mutations_are_refused_or_read_without_a_panic() {
         }
     }
     assert!(read < 900, "{read} of 1000 were read");
+}
+
+/// The same of a library, whose directory says which bytes are whose.
+#[test]
+fn mutations_of_a_library_are_refused_or_read_without_a_panic() {
+    let client = cpu();
+    let rows = (0..32).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let program = |opcode: &str| {
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[32] parameter(0)  c = f32[32] constant({{{rows}}})  ROOT r = f32[32] {opcode}(x, c) }}"
+        );
+        client.parse(&text).unwrap()
+    };
+    let (sum, product) = (program("add"), program("multiply"));
+    let functions = [("sum", &sum), ("product", &product)];
+    let whole = Library::artifact(&client, &functions, &CompileOptions::default()).unwrap();
+    let (mut random, mut read) = (11, 0);
+    for n in 0..500 {
+        let changed = mutated(&whole, &mut random);
+        if changed == whole {
+            continue;
+        }
+        let code = Library::load(&client, &changed).unwrap_err().code();
+        assert!(matches!(code, Code::DataLoss | Code::FailedPrecondition), "mutation {n}: {code:?}");
+        match Library::load(&client, &sealed(changed)) {
+            Ok(_) => read += 1,
+            Err(error) => assert!(!error.to_string().contains("panicked"), "mutation {n}: {error}"),
+        }
+    }
+    assert!(read < 100, "{read} of 500 were read");
 }
