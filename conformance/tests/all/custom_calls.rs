@@ -213,7 +213,7 @@ fn loaded() {
             &format!("{library}:old=plain_too_old"),
         ]);
         ends(&o, 5);
-        assert!(err(&o).contains("version 0.1"), "{}", err(&o));
+        assert!(err(&o).contains("version 0.0"), "{}", err(&o));
     }
     // Not named, not there, no library, nothing in it.
     ends(&hlo(&["run", &program]), 5);
