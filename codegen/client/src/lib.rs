@@ -39,7 +39,8 @@
 //! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
 //!
-//! **Invariant:** nothing here but `cost` knows what an opcode computes, and nothing but `cache/disk.rs` touches files.
+//! **Invariant:** nothing here but `cost` knows what an opcode computes, and nothing but `cache/disk.rs`
+//! touches files.
 
 #![forbid(unsafe_code)]
 

@@ -147,7 +147,7 @@ unsafe impl hlo_client::Allocator for Own {
         if given.iter().map(|g| g.1).sum::<usize>() + bytes > self.limit_bytes {
             return None;
         }
-        // SAFETY: nobody asks for 0 bytes.
+        // SAFETY: the runtime asks for at least one byte, so that the layout is not of size 0.
         let start = NonNull::new(unsafe { System.alloc_zeroed(aligned(bytes)) })?;
         given.push((start.addr().get(), bytes));
         Some(start)

@@ -265,8 +265,10 @@ unsafe fn context_of_state<'a>(args: *mut XLA_FFI_State_Get_Args_0_2) -> Result<
     unsafe { context(given(args, size_of::<XLA_FFI_State_Get_Args_0_2>())?.ctx) }
 }
 
+/// The stage of states of versions before [`FIRST_MINOR_WITH_STAGES`].
+const INSTANTIATE: i32 = Stage::Instantiate as i32;
+
 unsafe extern "C" fn state_set(args: *mut XLA_FFI_State_Set_Args) -> *mut Error {
-    const INSTANTIATE: i32 = Stage::Instantiate as i32;
     answer(|| {
         // SAFETY: the C API: the function's own struct, of the version that the handler was compiled for.
         let context = unsafe { context_of_state(args.cast()) }?;
@@ -293,7 +295,6 @@ unsafe extern "C" fn state_set(args: *mut XLA_FFI_State_Set_Args) -> *mut Error 
 }
 
 unsafe extern "C" fn state_get(args: *mut XLA_FFI_State_Get_Args) -> *mut Error {
-    const INSTANTIATE: i32 = Stage::Instantiate as i32;
     answer(|| {
         // SAFETY: the C API: the function's own struct, of the version that the handler was compiled for.
         let context = unsafe { context_of_state(args.cast()) }?;

@@ -61,8 +61,8 @@ impl Drop for States {
     fn drop(&mut self) {
         for state in self.0.get_mut().unwrap_or_else(PoisonError::into_inner) {
             if let Some(deleter) = state.deleter.or_else(|| types::deleter(state.type_id)) {
-                // SAFETY: the state came with the deleter, or is of the type that it was registered with, and `&mut self`
-                // shows that no other reference to it is left.
+                // SAFETY: the deleter came with the state, or was registered for the state's type; `&mut self` shows
+                // that no other reference to the state is left.
                 unsafe { deleter(state.state) };
             }
         }

@@ -45,8 +45,9 @@ pub struct Memory {
 /// Where a [`Store`] has its memory from, if that is somebody else's.
 ///
 /// # Safety
-/// What `allocate` gives starts at a multiple of [`ALIGNMENT`], has at least as many bytes as were asked for,
-/// all initialized, and is nobody else's until `deallocate` is called with it.
+/// Memory that `allocate` gives starts at a multiple of [`ALIGNMENT`], has at least as many bytes as were
+/// asked for (at least one), all of them initialized, and has no other user until it is passed to
+/// `deallocate`.
 pub unsafe trait Allocator: fmt::Debug + Send + Sync {
     /// Memory; `None`: there is none.
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
@@ -54,7 +55,7 @@ pub unsafe trait Allocator: fmt::Debug + Send + Sync {
     /// Takes memory back.
     ///
     /// # Safety
-    /// It was given by `allocate` of this allocator for that many bytes, and nobody uses it any more.
+    /// `allocate` of this allocator gave it for the same number of bytes, and it is no longer used.
     unsafe fn deallocate(&self, start: NonNull<u8>, bytes: usize);
 }
 

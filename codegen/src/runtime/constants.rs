@@ -52,7 +52,7 @@ impl ConstantPool {
         Ok(memory)
     }
 
-    /// Memory that nobody writes any more, or another program's of the same bytes.
+    /// Another program's memory of the same bytes, if there is one, instead of this, which is no longer written.
     pub fn share(&self, memory: Memory) -> Arc<Memory> {
         if memory.len() < MIN_SHARED_BYTES {
             return Arc::new(memory);

@@ -49,7 +49,7 @@ impl Cpu {
     pub fn new(threads: usize, configuration: Configuration) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads == 0 { cores } else { threads };
-        Self { pool: Arc::new(Pool::new(threads)), configuration, constants: Arc::default() }
+        Self::on(&ThreadPool::new(threads), configuration)
     }
 
     /// The same on threads of somebody else's, or that several clients share.

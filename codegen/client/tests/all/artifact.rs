@@ -1,15 +1,10 @@
 //! Programs that are compiled, kept as bytes, and loaded again.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use hlo_client::Configuration;
-use hlo_client::artifact::{MAGIC, Signature, info, is_artifact};
-use hlo_client::backend::{Backend, Compiled, Cpu, Loaded};
+use hlo_client::artifact::{MAGIC, info, is_artifact};
 use hlo_client::exports::Library;
 use hlo_client::{Client, ClientOptions, Code, CompileOptions, ExecuteOptions};
 
-use crate::common::{adds, arguments, arrays, cpu, programs};
+use crate::common::{Counting, adds, arguments, arrays, cpu, programs};
 
 /// Steps that a program of the corpora may take.
 const FUEL: u64 = 100_000;
@@ -91,45 +86,17 @@ fn other_processors_are_refused_by_name() {
     assert!(error.to_string().contains("z80"), "{error}");
 }
 
-/// The compiler for the processor, which counts what it compiles.
-#[derive(Debug)]
-struct Counting(Cpu, AtomicUsize);
-
-impl Backend for Counting {
-    fn platform(&self) -> &'static str {
-        self.0.platform()
-    }
-
-    fn fingerprint(&self) -> String {
-        self.0.fingerprint()
-    }
-
-    fn compile(
-        &self,
-        module: &Arc<hlo::Module>,
-        options: &CompileOptions,
-        keep: bool,
-    ) -> Result<Compiled, hlo_client::Error> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.compile(module, options, keep)
-    }
-
-    fn load(&self, artifact: &[u8]) -> Result<(Signature, Arc<dyn Loaded>), hlo_client::Error> {
-        self.0.load(artifact)
-    }
-}
-
 #[test]
 fn what_was_compiled_is_kept_without_compiling_again() {
     let text = "HloModule m\nENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] multiply(x, x) }";
     for (keep_artifacts, compilations) in [(true, 1), (false, 2)] {
-        let backend = Arc::new(Counting(Cpu::new(1, Configuration::default()), AtomicUsize::new(0)));
+        let backend = Counting::new(1);
         let options = ClientOptions { keep_artifacts, ..ClientOptions::default() };
         let client = Client::with_backend(backend.clone(), options).unwrap();
         let program = client.parse(text).unwrap();
         client.compile(&program, &CompileOptions::default()).unwrap();
         let artifact = client.compile_artifact(&program, &CompileOptions::default()).unwrap();
-        assert_eq!(backend.1.load(Ordering::Relaxed), compilations);
+        assert_eq!(backend.compilations(), compilations);
         assert_eq!(client.load(&artifact).unwrap().result_shapes().len(), 1);
     }
 }

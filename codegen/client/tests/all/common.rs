@@ -1,7 +1,14 @@
 //! What the tests share.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use hlo::ArrayLiteral;
-use hlo_client::{Buffer, Client, ClientOptions, CompileOptions, Executable, VerifiedModule};
+use hlo_client::artifact::Signature;
+use hlo_client::backend::{Backend, Compiled, Cpu, Loaded};
+use hlo_client::{
+    Buffer, Client, ClientOptions, CompileOptions, Configuration, Error, Executable, VerifiedModule,
+};
 
 /// A client of the compiler. Under Miri, which executes no machine code, of the interpreter.
 pub(crate) fn cpu() -> Client {
@@ -71,4 +78,42 @@ pub(crate) fn programs(folder: &str) -> Vec<(String, VerifiedModule)> {
         Some((path.display().to_string(), VerifiedModule::parse(&text).ok()?))
     };
     files.into_iter().filter_map(program).collect()
+}
+
+/// The compiler for the processor, which counts what it compiles.
+#[derive(Debug)]
+pub(crate) struct Counting(Cpu, AtomicUsize);
+
+impl Counting {
+    pub(crate) fn new(threads: usize) -> Arc<Self> {
+        Arc::new(Self(Cpu::new(threads, Configuration::default()), AtomicUsize::new(0)))
+    }
+
+    pub(crate) fn compilations(&self) -> usize {
+        self.1.load(Ordering::Relaxed)
+    }
+}
+
+impl Backend for Counting {
+    fn platform(&self) -> &'static str {
+        self.0.platform()
+    }
+
+    fn fingerprint(&self) -> String {
+        self.0.fingerprint()
+    }
+
+    fn compile(
+        &self,
+        module: &Arc<hlo::Module>,
+        options: &CompileOptions,
+        keep: bool,
+    ) -> Result<Compiled, Error> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.compile(module, options, keep)
+    }
+
+    fn load(&self, artifact: &[u8]) -> Result<(Signature, Arc<dyn Loaded>), Error> {
+        self.0.load(artifact)
+    }
 }

@@ -10,6 +10,8 @@ use hlo_client::{
     Cancellation, Client, ClientOptions, Code, CompileOptions, Error, Executable, ExecuteOptions,
 };
 
+#[cfg(feature = "llvm")]
+use crate::common::Counting;
 use crate::common::{floats, values};
 
 fn clients() -> Vec<Client> {
@@ -236,39 +238,6 @@ fn functions_of_the_program_are_called_back() {
     }
 }
 
-/// The compiler for the CPU, counting what it compiles.
-#[cfg(feature = "llvm")]
-#[derive(Debug)]
-struct Counting(hlo_client::backend::Cpu, AtomicUsize);
-
-#[cfg(feature = "llvm")]
-impl hlo_client::backend::Backend for Counting {
-    fn platform(&self) -> &'static str {
-        self.0.platform()
-    }
-
-    fn fingerprint(&self) -> String {
-        self.0.fingerprint()
-    }
-
-    fn compile(
-        &self,
-        module: &Arc<hlo::Module>,
-        options: &CompileOptions,
-        keep: bool,
-    ) -> Result<hlo_client::backend::Compiled, Error> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.compile(module, options, keep)
-    }
-
-    fn load(
-        &self,
-        artifact: &[u8],
-    ) -> Result<(hlo_client::artifact::Signature, Arc<dyn hlo_client::backend::Loaded>), Error> {
-        self.0.load(artifact)
-    }
-}
-
 #[cfg(feature = "llvm")]
 #[test]
 fn functions_of_a_compiled_program_are_compiled_when_they_are_called() {
@@ -279,10 +248,7 @@ fn functions_of_a_compiled_program_are_compiled_when_they_are_called() {
         nested { x = f32[4096] parameter(0)\n ROOT y = f32[4096] custom-call(x), custom_call_target=\"twice\" }\n \
         ENTRY e { x = f32[4096] parameter(0)\n \
           ROOT r = (f32[], f32[4096]) custom-call(x), custom_call_target=\"use\", called_computations={norm, nested, idle} }";
-    let backend = Arc::new(Counting(
-        hlo_client::backend::Cpu::new(2, hlo_client::Configuration::default()),
-        AtomicUsize::new(0),
-    ));
+    let backend = Counting::new(2);
     let client = Client::with_backend(backend.clone(), ClientOptions::default()).unwrap();
     let twice = Binding::new("twice").argument::<f32>().result::<f32>().to(|call| {
         let doubled: Vec<f32> = call.argument::<f32>(0)?.iter().map(|x| 2.0 * x).collect();
@@ -304,15 +270,16 @@ fn functions_of_a_compiled_program_are_compiled_when_they_are_called() {
     });
     client.custom_calls().bind(uses).unwrap();
     let executable = compile(&client, text).unwrap();
-    assert_eq!(backend.1.load(Ordering::Relaxed), 1);
+    assert_eq!(backend.compilations(), 1);
     let x = client.buffer(&floats(&[2.0; 4096])).unwrap();
     for _ in 0..2 {
         let results = executable.execute(&[&x]).unwrap();
         assert_eq!(values(&results[0]), [16384.0]);
         assert_eq!(values(&results[1]), [4.0; 4096]);
     }
-    // `norm`, and `nested`, which is interpreted for its custom call; not `idle`, which nobody called.
-    assert_eq!(backend.1.load(Ordering::Relaxed), 3);
+    // `norm` and `nested` were compiled, of which the latter is interpreted for its custom call; `idle` was never
+    // called.
+    assert_eq!(backend.compilations(), 3);
 }
 
 #[test]

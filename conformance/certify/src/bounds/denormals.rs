@@ -23,7 +23,7 @@ use super::rules::{Arg, Case, Kind, Mode, kind};
 use super::special::Specials;
 use super::{Leaf, Ranges, elementwise, plain, reciprocals};
 
-/// The greatest number of operands of which each may be flushed or not.
+/// The greatest number of operands: with each flushed or not there are 2^n results.
 const MAX_OPERANDS: usize = 3;
 
 /// The most elements of a result that are looked at.

@@ -127,7 +127,7 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
     Some(bounds.collect())
 }
 
-/// Of results of folds of one element each, of which nothing is known otherwise, what is known of these.
+/// Bounds of folds of one element, for results that have no bound otherwise.
 pub(super) fn beside_one(case: &Case<'_>, leaves: &mut [Leaf]) {
     let open = |radii: &Radii, i: usize| radii.at(i).is_infinite() && radii.limits(i).is_none();
     let any = |leaf: &Leaf, t: &Tensor| (0..t.len()).any(|i| open(&leaf.bounds.hard, i));

@@ -3,8 +3,8 @@
 //! A comparator that is a strict weak order (C++, `Compare`) leaves open how rows stand that it does not tell
 //! apart, unless the sort is stable; one that is none, as `LT` of floats beside a NaN, leaves everything open:
 //! what comes out is up to the algorithm. But rows stay whole, and each is there once. So the rows of a result
-//! are those of the operands in some order, which no radius says of any element by itself: of each element is
-//! kept which row of which rows it is in ([`OpenRow`]), and who has the results compares rows
+//! are those of the operands in some order, which no radius of a single element expresses. Each element keeps
+//! its group of rows and its row in it ([`OpenRow`]), and the judge compares the rows of both results
 //! ([`hlo_execution::verdict::by_rows`]).
 //!
 //! Whether the comparator is an order is asked of the line that is sorted: with `below(i)` the number of
