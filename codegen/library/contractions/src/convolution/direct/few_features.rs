@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::super::read::reads;
 use super::super::{Arrays, Lane, Outer, Types};
-use super::tile::{Segment, Tile};
+use super::tile::{Next, Segment, Tile};
 use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, origin};
 
 /// The largest number of features.
@@ -162,6 +162,7 @@ impl FewFeatures {
                             columns,
                             add: false,
                             ahead: 0,
+                            next: Next::NONE,
                         };
                         tile.run();
                         if !direct {

@@ -7,10 +7,11 @@ use hlo::ElementType;
 use hlo_library_base::memory::Shared;
 use hlo_library_base::pool::Pool;
 use hlo_library_base::transpose;
+use hlo_library_base::tuning;
 use hlo_library_base::workspace::with_workspace;
 
 use super::super::{Arrays, Lane, Outer, Types};
-use super::tile::{MAX_COLUMNS, MAX_ROWS, Segment, Tile, WIDTH};
+use super::tile::{LINE_TERMS, MAX_COLUMNS, MAX_ROWS, Next, Segment, Tile, WIDTH};
 use super::{Common, PanelLayout, SLAB_ELEMENTS, Sight, Task, WANTED_TASKS, extent, origin};
 
 /// Rows of sums that are stored to the result together: several cache lines of adjacent positions.
@@ -35,6 +36,9 @@ const MAX_L1_PANEL_BYTES: usize = 16 << 10;
 /// The prefetch distance of a panel that is read for the first time, in terms: the latency of memory, divided
 /// by the time of a term.
 const PREFETCH_DISTANCE_TERMS: usize = 64;
+
+/// The same of one that is in the second-level cache.
+const L1_PREFETCH_DISTANCE_TERMS: usize = 8;
 
 /// A convolution whose window is small.
 #[derive(Clone, Debug)]
@@ -107,6 +111,9 @@ impl Forward {
         }
         let in_place = types.0 == ElementType::F32 && outer.channel_stride == 1 && !x.has_holes();
         let mut block = [y.output, x.output];
+        if in_place && taps == 1 && outputs == x.output {
+            return Some(Forward::pointwise(common));
+        }
         while block[1] > 4 * size.rows && common.slab([1, block[1]]) > SLAB_ELEMENTS {
             block[1] = block[1].div_ceil(2).next_multiple_of(size.rows);
         }
@@ -136,6 +143,26 @@ impl Forward {
         }
         let kernel = Panels::new(&common);
         Some(Forward { common, block, parts, in_place, kernel })
+    }
+
+    /// A pointwise convolution whose positions are one axis: a product of matrices. Rows that a block reads and
+    /// writes are in the second-level cache while it goes through the panels. A kernel that stays there, too, is
+    /// read for shorter blocks, whose results are lines of memory that are written one after the other.
+    fn pointwise(common: Common) -> Forward {
+        let outer = &common.outer;
+        let panels = outer.features.div_ceil(common.size.columns);
+        let near = tuning::here().near;
+        let kernel_bytes = 4 * outer.channels * outer.features;
+        let bytes = if kernel_bytes <= near / 4 { near / 8 } else { near };
+        let rows = common.size.rows;
+        let positions = common.lanes[2].axis.output;
+        let mut block = (bytes / (4 * (outer.channels + outer.features))).max(4 * rows).min(positions);
+        while block > 8 * rows && common.blocks([1, block]) * panels.min(4) < WANTED_TASKS {
+            block = block.div_ceil(2).next_multiple_of(rows);
+        }
+        let parts = (WANTED_TASKS / 2).div_ceil(common.blocks([1, block])).min(panels);
+        let kernel = Panels::new(&common);
+        Forward { common, block: [1, block], parts, in_place: true, kernel }
     }
 
     /// Whether finished rows are reported as soon as they are.
@@ -228,8 +255,12 @@ impl Forward {
                     }
                 });
             }
-            // Distance of positions along a row.
-            let step = if self.in_place { x.input_stride } else { channels as isize };
+            // Distances of positions along a row, and of rows.
+            let [step, line] = if self.in_place {
+                [x, y].map(|axis| axis.input_stride)
+            } else {
+                [channels, row].map(|n| n as isize)
+            };
             let run =
                 if x.kernel_dilation * step == channels as isize || x.kernel == 1 { x.kernel } else { 1 };
             // Rows of sums that are put into the result together, if they are not summed there.
@@ -240,16 +271,27 @@ impl Forward {
             };
             let mut segments: SmallVec<[Segment; 32]> = SmallVec::new();
             let panel_bytes = 4 * self.common.taps() * channels * size.columns;
-            let ahead = if panel_bytes > MAX_L1_PANEL_BYTES {
-                PREFETCH_DISTANCE_TERMS * self.kernel.channel as usize
+            let [far, near] = if panel_bytes > MAX_L1_PANEL_BYTES {
+                [PREFETCH_DISTANCE_TERMS, L1_PREFETCH_DISTANCE_TERMS]
             } else {
-                0
-            };
+                [0; 2]
+            }
+            .map(|terms| terms * self.kernel.channel as usize);
+            // Whether the next panel is fetched into the second-level cache while one is multiplied.
+            let lines_of_term = size.columns / WIDTH;
+            let fetches = self.kernel.packed && far > 0 && panel_bytes <= tuning::here().near;
+            let tiles = task.y.len() * size.tiles(task.x.len()).count();
+            let panel_lines = if fetches { (lines_of_term * LINE_TERMS).div_ceil(tiles) } else { 0 };
             for panel in task.panels.clone() {
                 let at = self.kernel.at(task.group, panel);
                 // SAFETY: the panel was packed, or is in the operand.
                 let kernel = unsafe { self.kernel_base(arrays).offset(at) };
                 let columns = size.columns.min(outer.features - panel * size.columns);
+                // After the last panel comes the first one, of the next task.
+                let after = if panel + 1 < task.panels.end { panel + 1 } else { task.panels.start };
+                let mut next_panel =
+                    self.kernel_base(arrays).wrapping_offset(self.kernel.at(task.group, after));
+                let mut ahead = if fetches && panel > task.panels.start { near } else { far };
                 for oy in task.y.clone() {
                     segments.clear();
                     for z_tap in 0..z.kernel {
@@ -276,6 +318,7 @@ impl Forward {
                             }
                         }
                     }
+                    let chunks: usize = segments.iter().map(|s| s.terms.div_ceil(LINE_TERMS)).sum();
                     for begin in (0..task.x.len()).step_by(together) {
                         let count = together.min(task.x.len() - begin);
                         let to = self.common.offset(task, oy, begin)
@@ -288,6 +331,20 @@ impl Forward {
                                 false => (sums, MAX_COLUMNS as isize),
                             };
                             for (first, rows) in size.tiles(count) {
+                                let last = begin + first + rows == task.x.len();
+                                let along = x.stride * step;
+                                let next_rows = match (panel == task.panels.start, last) {
+                                    // Of larger windows most has been read for the rows before.
+                                    _ if self.common.taps() > 1 => 0,
+                                    (false, _) => 0,
+                                    (true, false) => rows as isize * along,
+                                    (true, true) if oy + 1 < task.y.end => {
+                                        y.stride * line - (begin + first) as isize * along
+                                    }
+                                    (true, true) => 0,
+                                };
+                                let next = Next { rows: next_rows, panel: next_panel, panel_lines };
+                                next_panel = next_panel.wrapping_add(chunks * panel_lines * WIDTH);
                                 let tile = Tile {
                                     size: *size,
                                     segments: &segments,
@@ -300,9 +357,11 @@ impl Forward {
                                     rows,
                                     columns,
                                     add: false,
-                                    ahead: if oy == task.y.start && begin + first == 0 { ahead } else { 0 },
+                                    ahead,
+                                    next,
                                 };
                                 tile.run();
+                                ahead = near;
                             }
                             if !direct {
                                 self.put(sums, count, columns, to, arrays);

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::super::read::{Read, reads};
 use super::super::{Arrays, Axis, Lane, Outer, Types};
-use super::tile::{Segment, Tile, WIDTH};
+use super::tile::{Next, Segment, Tile, WIDTH};
 use super::{Common, SLAB_ELEMENTS, extent};
 
 /// The approximate number of elements of all sums together.
@@ -235,6 +235,7 @@ impl Gradient {
                                         columns: size.columns.min(features - column),
                                         add: !first,
                                         ahead: 0,
+                                        next: Next::NONE,
                                     };
                                     // SAFETY: rows and columns are in the workspace and in the sums.
                                     unsafe { tile.run() };

@@ -133,7 +133,9 @@ impl Common {
         }
         let mut all = [Lane::one(); 3];
         all[3 - lanes.len()..].copy_from_slice(lanes);
-        Some(Common { lanes: all, outer: *outer, lhs, rhs, result_bytes, size: TileSize::here() })
+        let mut outer = *outer;
+        collapse(&mut all, &mut outer);
+        Some(Common { lanes: all, outer, lhs, rhs, result_bytes, size: TileSize::here() })
     }
 
     fn axes(&self) -> [Axis; 3] {
@@ -392,6 +394,35 @@ impl Common {
             }
         }
     }
+}
+
+/// Collapses dimensions of a pointwise convolution (windows of one element, neither strided nor padded): positions
+/// that are contiguous in input and result, of all examples if they are too, are one axis.
+fn collapse(lanes: &mut [Lane; 3], outer: &mut Outer) {
+    let whole =
+        |axis: &Axis| axis.kernel == 1 && axis.stride == 1 && axis.padding == 0 && axis.input == axis.output;
+    if !lanes.iter().all(|lane| whole(&lane.axis)) {
+        return;
+    }
+    let [z, y, mut x] = *lanes;
+    let follows = |x: &Lane, input_stride: isize, result_stride: isize| {
+        let n = x.axis.input as isize;
+        input_stride == n * x.axis.input_stride && result_stride == n * x.result_stride
+    };
+    for slower in [y, z] {
+        if slower.axis.input > 1 && !follows(&x, slower.axis.input_stride, slower.result_stride) {
+            return;
+        }
+        let n = x.axis.input * slower.axis.input;
+        (x.axis.input, x.axis.output) = (n, n);
+    }
+    if outer.batch > 1 && follows(&x, outer.batch_stride, outer.result_batch_stride) {
+        let n = x.axis.input * outer.batch;
+        (x.axis.input, x.axis.output, outer.batch) = (n, n, 1);
+    }
+    x.result_offset += y.result_offset + z.result_offset;
+    x.kernel_offset += y.kernel_offset + z.kernel_offset;
+    *lanes = [Lane::one(), Lane::one(), x];
 }
 
 /// Positions that `n` output positions reach over.

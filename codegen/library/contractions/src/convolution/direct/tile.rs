@@ -2,7 +2,7 @@
 //! runs of terms that both operands have somewhere.
 
 use hlo_library_base::isa::Features;
-use hlo_library_base::memory::prefetch;
+use hlo_library_base::memory::{prefetch, prefetch_far};
 
 use crate::dot::step::{Avx2F32, Step};
 
@@ -78,7 +78,27 @@ pub(super) struct Tile<'a> {
     /// The prefetch distance of `b`, in elements; 0: it is in a near cache. Only tiles that multiplications
     /// bound prefetch ([`ROWS_OF_FEW_LOADS`]).
     pub(super) ahead: usize,
+    /// What is prefetched beside, for what follows.
+    pub(super) next: Next,
 }
+
+/// What follows a tile, which a tile of strided rows prefetches while it sums (AVX-512). Addresses need not be valid.
+#[derive(Clone, Copy)]
+pub(super) struct Next {
+    /// Where the rows of the next tile are in `a`, in elements from those of this one; 0: in a near cache.
+    pub(super) rows: isize,
+    /// The next of `b`, and how many cache lines of it are fetched for every [`LINE_TERMS`] terms.
+    pub(super) panel: *const f32,
+    pub(super) panel_lines: usize,
+}
+
+impl Next {
+    /// Nothing.
+    pub(super) const NONE: Next = Next { rows: 0, panel: std::ptr::null(), panel_lines: 0 };
+}
+
+/// Terms of a row of `a` in a cache line.
+pub(super) const LINE_TERMS: usize = 16;
 
 /// Rows from which a tile of two vectors is bound by multiplications, not by loads.
 const ROWS_OF_FEW_LOADS: usize = 4;
@@ -91,27 +111,48 @@ unsafe fn tile<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<
     // SAFETY: the caller says that rows, columns and segments are there; columns beyond are masked.
     unsafe {
         let mut sums = [[_mm512_setzero_ps(); V]; R];
+        // Rows of the result may be far apart.
+        for r in 0..R {
+            for v in 0..V {
+                let c = t.c.wrapping_offset(r as isize * t.c_row).wrapping_add(v * WIDTH);
+                _mm_prefetch::<_MM_HINT_ET0>(c.cast());
+            }
+        }
+        let mut panel = t.next.panel;
         for segment in t.segments {
             let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
-            for _ in 0..segment.terms {
-                if R >= ROWS_OF_FEW_LOADS && V == 2 {
-                    // A prefetch never faults: an address beyond the operand is harmless.
-                    for v in 0..V {
-                        _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(t.ahead + v * WIDTH).cast());
+            for first in (0..segment.terms).step_by(LINE_TERMS) {
+                // A prefetch never faults: an address beyond the operand is harmless.
+                if !CONTIGUOUS && t.next.rows != 0 {
+                    for r in 0..R {
+                        prefetch_far(a.wrapping_offset(t.next.rows + r as isize * t.a_row).cast());
                     }
                 }
-                let mut words = [_mm512_maskz_loadu_ps(mask(V - 1), b.add((V - 1) * WIDTH)); V];
-                for v in 0..V - 1 {
-                    words[v] = _mm512_loadu_ps(b.add(v * WIDTH));
-                }
-                for r in 0..R {
-                    let x = if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) };
-                    for v in 0..V {
-                        sums[r][v] = _mm512_fmadd_ps(_mm512_set1_ps(x), words[v], sums[r][v]);
+                if !CONTIGUOUS {
+                    for _ in 0..t.next.panel_lines {
+                        prefetch_far(panel.cast());
+                        panel = panel.wrapping_add(WIDTH);
                     }
                 }
-                a = a.offset(t.a_term);
-                b = b.offset(t.b_term);
+                for _ in first..segment.terms.min(first + LINE_TERMS) {
+                    if R >= ROWS_OF_FEW_LOADS && V == 2 {
+                        for v in 0..V {
+                            prefetch(b.wrapping_add(t.ahead + v * WIDTH).cast());
+                        }
+                    }
+                    let mut words = [_mm512_maskz_loadu_ps(mask(V - 1), b.add((V - 1) * WIDTH)); V];
+                    for v in 0..V - 1 {
+                        words[v] = _mm512_loadu_ps(b.add(v * WIDTH));
+                    }
+                    for r in 0..R {
+                        let x = if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) };
+                        for v in 0..V {
+                            sums[r][v] = _mm512_fmadd_ps(_mm512_set1_ps(x), words[v], sums[r][v]);
+                        }
+                    }
+                    a = a.offset(t.a_term);
+                    b = b.offset(t.b_term);
+                }
             }
         }
         for r in 0..R {
