@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hlo::{ComputationId, InstrId, Instruction, Module};
+use hlo::{ArrayShape, ComputationId, InstrId, Instruction, Module, Shape, UNBOUNDED};
 use rustc_hash::FxHashMap;
 
 use crate::engine::{MAX_NESTING, fits};
@@ -88,7 +88,7 @@ impl<'a> Invocation<'a> {
     }
 
     /// The shape of the result.
-    pub fn shape(&self) -> hlo::Shape {
+    pub fn shape(&self) -> Shape {
         self.cx.instr.shape.clone()
     }
 
@@ -125,6 +125,36 @@ impl<'a> Invocation<'a> {
             }
         }
         self.cx.session.run(computation, Args::from_vec(args), self.cx.depth + 1)
+    }
+}
+
+/// Whether the sizes of all arrays of a shape are known before a run.
+pub(crate) fn has_static_sizes(shape: &Shape) -> bool {
+    let known = |array: &ArrayShape| !array.is_dynamic() && !array.dims.contains(&UNBOUNDED);
+    shape.leaves().iter().all(|leaf| leaf.as_array().is_none_or(known))
+}
+
+/// Whether an array of this shape may be of that one at run time, as far as sizes are known before it.
+fn may_fit(value: &Shape, shape: &Shape) -> bool {
+    match (value, shape) {
+        (Shape::Array(v), Shape::Array(s)) => {
+            let size = |i: usize| {
+                let (d, bound) = (v.dims[i], s.dims[i]);
+                let open = v.is_dynamic_dim(i) || d == UNBOUNDED;
+                open || d == bound || s.is_dynamic_dim(i) && (bound == UNBOUNDED || d <= bound)
+            };
+            v.element_type == s.element_type && v.rank() == s.rank() && (0..v.rank()).all(size)
+        }
+        (Shape::Tuple(v), Shape::Tuple(s)) => {
+            v.len() == s.len() && v.iter().zip(s.iter()).all(|(v, s)| may_fit(v, s))
+        }
+        (Shape::Token, Shape::Token) => true,
+        (Shape::Buffer(v), s) => may_fit(v, s),
+        (v, Shape::Buffer(s)) => may_fit(v, s),
+        (
+            Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque,
+            Shape::Array(_) | Shape::Tuple(_) | Shape::Token | Shape::Opaque,
+        ) => false,
     }
 }
 
@@ -173,6 +203,23 @@ impl Call<'_> {
     /// Whether an implementation is given to the run: see [`bind`].
     pub fn is_bound(&self) -> bool {
         self.written_target().starts_with(BOUND)
+    }
+
+    /// The shapes of the operands.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = &'_ Shape> {
+        self.instruction.operands().iter().map(|&o| &self.module.instr(o).shape)
+    }
+
+    /// Refuses a call whose value is of a shape that its instruction's is not, whatever sizes are at run
+    /// time.
+    pub(crate) fn gives(&self, value: &Shape) -> Result<()> {
+        if may_fit(value, &self.instruction.shape) { Ok(()) } else { Err(self.gives_another(value)) }
+    }
+
+    /// The error that the value of a call has another shape than its instruction.
+    pub(crate) fn gives_another(&self, value: &Shape) -> RunError {
+        let (from, to) = (value.without_layout(), self.instruction.shape.without_layout());
+        self.unsupported(&format!("whose value {from} shall be {to}"))
     }
 
     /// The attribute.

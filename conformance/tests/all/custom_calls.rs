@@ -20,6 +20,7 @@ const OTHER_SHAPE: &str = "HloModule m\nENTRY e {\n  x = f32[2] constant({1, 2})
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("custom calls/refused before inputs are made", refused_early),
+        function("custom calls/wrong forms are refused before inputs are made", wrong_forms),
         function("custom calls/the platform that was asked for is named", named),
         function("custom calls/as a person says", substituted),
         function("custom calls/what does not fit", misfits),
@@ -37,6 +38,58 @@ fn refused_early() {
         ends(&o, 5);
         assert!(err(&o).contains("NobodyKnowsThis"), "{}", err(&o));
         assert!(err(&o).contains("--custom-call 'NobodyKnowsThis=identity'"), "{}", err(&o));
+    }
+}
+
+/// Calls of known targets in forms that these do not have, and what is said of them. `w` is f32[16384,16384],
+/// `x` f32[8,8], `n` s32[], `d` f64[8,8].
+const WRONG_FORMS: &[(&str, &str, &str, &str, &str)] = &[
+    ("TopK", "(f32[8,2], s32[8,2])", "x, x", "", "with other than one array"),
+    ("TopK", "f32[8,2]", "x", "", "without a pair of results"),
+    (
+        "TopK",
+        "(f32[8,2], s64[8,2])",
+        "x",
+        "",
+        "whose value (f32[8,2], s32[8,2]) shall be (f32[8,2], s64[8,2])",
+    ),
+    ("TopK", "(f32[8,9], s32[8,9])", "x", "", "whose value (f32[8,8], s32[8,8]) shall be"),
+    ("PadToStatic", "(f32[8,8], s32[])", "x", "", "whose value (f32[8,8], s32[], s32[]) shall be"),
+    ("PadToStatic", "(f32[8,8], s32[], s32[])", "x, n", "", "with other than one array"),
+    ("SliceToDynamic", "f32[<=8,8]", "x, n", "", "without a size for each dimension"),
+    ("SliceToDynamic", "s32[<=8,8]", "x, n, n", "", "whose value f32[8,8] shall be s32[<=8,8]"),
+    ("lapack_sgetrf_ffi", "(f32[8,8], s32[8], s32[])", "x, x", "", "with 2 operands instead of 1"),
+    ("lapack_sgetrf_ffi", "(f32[8,8], s32[8], s32[])", "d", "", "with operand 0 of type f64"),
+    (
+        "lapack_sgetrf_ffi",
+        "(f32[8,8], s32[7], s32[])",
+        "x",
+        "",
+        "with results of shape (f32[8,8], s32[7], s32[])",
+    ),
+    ("lapack_spotrf_ffi", "(f32[8,8], s32[])", "x", "{uplo = 1 : ui8}", "with the setting `uplo = 1`"),
+    ("lapack_dtrsm_ffi", "f64[8,8]", "d, d", "", "without the setting `trans_x`"),
+    ("Sharding", "f32[8,9]", "x", "", "whose value f32[8,8] shall be f32[8,9]"),
+    ("chlo.erf", "f32[8,9]", "x", "", "whose value f32[8,8] shall be f32[8,9]"),
+    ("cu_lu_pivots_to_permutation", "s64[8]", "n", "", "of a scalar"),
+    ("shape_assertion", "()", "x", "", "without a condition"),
+];
+
+fn wrong_forms() {
+    let dir = Dir::new();
+    for (target, result, operands, config, why) in WRONG_FORMS {
+        let config = if config.is_empty() { String::new() } else { format!(", backend_config=\"{config}\"") };
+        let text = format!(
+            "HloModule m\nENTRY e {{\n  w = f32[16384,16384] parameter(0)\n  x = f32[8,8] parameter(1)\n  n = s32[] parameter(2)\n  d = f64[8,8] parameter(3)\n  \
+             c = {result} custom-call({operands}), custom_call_target=\"{target}\"{config}\n  ROOT t = (f32[16384,16384], {result}) tuple(w, c)\n}}\n"
+        );
+        let path = dir.file("form.hlo", &text);
+        for (platform, asked) in [("cpu", "platform cpu"), ("interpreter", "the interpreter")] {
+            let o = hlo(&["run", &path, "--platform", platform, "--memory-limit", "1MiB"]);
+            ends(&o, 5);
+            let said = format!("{asked} does not support a custom call to \"{target}\" {why}");
+            assert!(err(&o).contains(&said), "{target}: {}", err(&o));
+        }
     }
 }
 

@@ -74,8 +74,16 @@ pub(super) fn results(
     cx: &Cx<'_>,
     results: impl IntoIterator<Item = Value, IntoIter: ExactSizeIterator>,
 ) -> Value {
+    results_of(&cx.instr.shape, results)
+}
+
+/// The same, of an instruction of this shape.
+pub(super) fn results_of(
+    shape: &hlo::Shape,
+    results: impl IntoIterator<Item = Value, IntoIter: ExactSizeIterator>,
+) -> Value {
     let mut results = results.into_iter();
-    match &cx.instr.shape {
+    match shape {
         hlo::Shape::Array(_) if results.len() == 1 => {
             results.next().expect("invariant: an iterator is as long as it says")
         }

@@ -1,6 +1,6 @@
 //! `custom-call`: the caller's implementations first, then the targets that are built in.
 
-use hlo::{ComputationId, ElementType, Module, Shape, with_buffer};
+use hlo::{ComputationId, ElementType, Module, Shape, UNBOUNDED, with_buffer};
 
 use super::collective::shards;
 use super::common::{dims, results};
@@ -71,19 +71,25 @@ pub(crate) fn meaning(call: &Call<'_>) -> Meaning {
 pub(crate) fn check(call: &Call<'_>) -> Result<()> {
     let (target, instr) = (call.target(), call.instruction);
     match target {
-        "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" | "dce_sink" | "GetRngSeed" | "NopReturnToken" => {
-            Ok(())
-        }
+        "TopK" | "__gpu$TopK" | "mhlo.topk" | "chlo.top_k" => check_top_k(call),
+        "dce_sink" => call.gives(&Shape::tuple([])),
+        "GetRngSeed" => call.gives(&Shape::scalar(ElementType::U64)),
+        "NopReturnToken" => call.gives(&Shape::Token),
         "HostExecute" if hosted(call)?.is_some() => Ok(()),
         _ if let Some(direction) = shards::direction(target) => {
             shards::tilings(call, direction).map(drop).map_err(|why| call.unsupported(&why))
         }
-        _ if ANNOTATIONS.contains(&target) => match (&instr.shape, instr.operands().len()) {
-            (Shape::Tuple(_), _) | (_, 1) => Ok(()),
-            (_, several) => Err(call.unsupported(&format!("with {several} operands"))),
-        },
+        _ if ANNOTATIONS.contains(&target) => {
+            let operands: Vec<&Shape> = call.operands().collect();
+            match (&instr.shape, &operands[..]) {
+                (Shape::Tuple(_), [Shape::Tuple(_)]) => call.gives(operands[0]),
+                (Shape::Tuple(_), all) => call.gives(&Shape::tuple(all.iter().copied().cloned())),
+                (_, [one]) => call.gives(one),
+                (_, several) => Err(call.unsupported(&format!("with {} operands", several.len()))),
+            }
+        }
         _ if ROOM.contains(&target) && instr.operands().is_empty() => Ok(()),
-        _ if lapack::Target::parse(target).is_some() => Ok(()),
+        _ if let Some(target) = lapack::Target::parse(target) => lapack::check(call, target),
         _ => library::check(call),
     }
 }
@@ -152,8 +158,7 @@ fn value(cx: &Cx<'_>, call: Call<'_>, args: Args) -> Result<Value> {
         },
     };
     if !fits(&result, &cx.instr.shape) {
-        let (from, to) = (result.shape(), cx.instr.shape.without_layout());
-        return Err(call.unsupported(&format!("whose value {from} shall be {to}")));
+        return Err(call.gives_another(&result.shape()));
     }
     Ok(result)
 }
@@ -168,22 +173,52 @@ fn annotation(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
     }
 }
 
-/// `TopK`: like `topk`, with the `k` of the result's last dimension and the order of the called computation.
-fn top_k(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
-    let [Value::Array(x)] = &args[..] else { return Err(call.unsupported("with other than one array")) };
-    let shape = cx.instr.shape.as_tuple().and_then(|t| t.first()?.as_array());
+/// How many elements of each line a `TopK` gives, and its comparator: without one the largest come.
+fn top_k_form(call: &Call<'_>) -> Result<(usize, Option<ComputationId>)> {
+    let shape = call.instruction.shape.as_tuple().and_then(|t| t.first()?.as_array());
     let Some(&k) = shape.and_then(|s| s.dims.last()) else {
         return Err(call.unsupported("without a pair of results"));
     };
-    let k = usize::try_from(k).unwrap_or(0);
-    let called = cx.attrs().called_computations();
-    let Some(&comparator) = called.first() else {
-        // Without a comparator: the largest.
+    let comparator = call.instruction.attrs.called_computations().first().copied();
+    Ok((usize::try_from(k).unwrap_or(0), comparator))
+}
+
+const NOT_ONE_ARRAY: &str = "with other than one array";
+
+/// Refuses a `TopK` of a form that [`top_k`] refuses.
+fn check_top_k(call: &Call<'_>) -> Result<()> {
+    let operands: Vec<&Shape> = call.operands().collect();
+    let [Shape::Array(x)] = operands[..] else { return Err(call.unsupported(NOT_ONE_ARRAY)) };
+    let (k, comparator) = top_k_form(call)?;
+    if let Some(comparator) = comparator
+        && !compares(call.module, comparator, x.element_type)
+    {
+        return Err(call.unsupported(OTHER_TYPES));
+    }
+    let mut given = x.without_layout();
+    let Some(last) = given.dims.last_mut() else { return Err(call.unsupported("of a scalar")) };
+    if *last != UNBOUNDED {
+        *last = (*last).min(k as i64);
+    }
+    if comparator.is_none() && x.element_type.is_complex() {
+        return Err(call.unsupported("of complex numbers"));
+    }
+    let indices = given.with_type(ElementType::S32);
+    call.gives(&Shape::tuple([Shape::Array(given), Shape::Array(indices)]))
+}
+
+const OTHER_TYPES: &str = "with a computation of other types";
+
+/// `TopK`: like `topk`, with the `k` of the result's last dimension and the order of the called computation.
+fn top_k(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Value> {
+    let [Value::Array(x)] = &args[..] else { return Err(call.unsupported(NOT_ONE_ARRAY)) };
+    let (k, comparator) = top_k_form(call)?;
+    let Some(comparator) = comparator else {
         let (values, indices) = topk::select(cx, x, k, true)?;
         return Ok(results(cx, vec![values.into(), indices.into()]));
     };
     if !compares(cx.module(), comparator, x.element_type()) {
-        return Err(call.unsupported("with a computation of other types"));
+        return Err(call.unsupported(OTHER_TYPES));
     }
     let region = cx.session.interpreter.region(comparator);
     let order = region.as_order().filter(|order| order.key == 0);

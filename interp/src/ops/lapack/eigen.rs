@@ -42,7 +42,7 @@ fn line_or_nan<T: Widened>(out: &mut Vec<T>, x: Option<&[T::Wide]>, size: usize)
 }
 
 /// `(eigenvectors, eigenvalues, info) = syevd(a)`.
-pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     let config = job.config(&["mode", "uplo"])?;
     let (vectors, triangle) = (config.choice("mode", &WANTED)?, config.triangle()?);
@@ -50,7 +50,9 @@ pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let n = a.rows;
     let (matrix, line) = (Core::Matrix(n, n), Core::Line(n));
     let real = <T::Real>::TYPE;
-    let count = job.expect(&batch, &[(T::TYPE, matrix), (real, line), (S32, Core::One)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix), (real, line), (S32, Core::One)])? else {
+        return Ok(None);
+    };
     let (mut z, mut w, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
     let wanted = if vectors { Eigenvectors::All } else { Eigenvectors::No };
     for eigen in collect(count, &|i| T::Wide::eigen_symmetric(a.get(i), triangle, wanted, T::EPSILON)) {
@@ -62,12 +64,12 @@ pub(super) fn syevd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         info.push(eigen.err().map_or(0, |k| k as i32));
     }
     let z = if vectors { job.result(&batch, matrix, z) } else { job.untouched(0) };
-    Ok(job.results(vec![z, job.result(&batch, line, w), job.result(&batch, Core::One, info)]))
+    Ok(Some(job.results(vec![z, job.result(&batch, line, w), job.result(&batch, Core::One, info)])))
 }
 
 /// Of a real type `(real parts, imaginary parts, left, right, info) = geev(a)`; of a complex type the
 /// eigenvalues are one result.
-pub(super) fn geev<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn geev<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     let config = job.config(&["compute_left", "compute_right"])?;
     let (left, right) = (config.choice("compute_left", &WANTED)?, config.choice("compute_right", &WANTED)?);
@@ -77,7 +79,9 @@ pub(super) fn geev<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (real, complex) = (<T::Real>::TYPE, <T::Complex>::TYPE);
     let vectors = (complex, matrix);
     let values: &[_] = if T::Wide::COMPLEX { &[(complex, line)] } else { &[(real, line); 2] };
-    let count = job.expect(&batch, &[values, &[vectors, vectors, (S32, Core::One)]].concat())?;
+    let Some(count) = job.expect(&batch, &[values, &[vectors, vectors, (S32, Core::One)]].concat())? else {
+        return Ok(None);
+    };
     let mut values = Values::<T>::new();
     let (mut vl, mut vr, mut info) = (Vec::<T::Complex>::new(), Vec::<T::Complex>::new(), Vec::new());
     for eigen in collect(count, &|i| {
@@ -100,7 +104,7 @@ pub(super) fn geev<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         out.push(job.result(&batch, matrix, vectors));
     }
     out.push(job.result(&batch, Core::One, info));
-    Ok(job.results(out))
+    Ok(Some(job.results(out)))
 }
 
 /// The real numbers of a type's wide arithmetic.
@@ -140,7 +144,7 @@ impl<T: LapackElement> Values<T> {
 
 /// Of a real type `(T, Z, real parts, imaginary parts, selected, info) = gees(a)`; of a complex type the
 /// eigenvalues are one result. Eigenvalues are not ordered, so none is selected.
-pub(super) fn gees<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn gees<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     let config = job.config(&["mode", "sort"])?;
     let vectors = config.choice("mode", &WANTED)?;
@@ -150,7 +154,7 @@ pub(super) fn gees<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (matrix, line) = (Core::Matrix(n, n), Core::Line(n));
     let values: &[_] = if T::Wide::COMPLEX { &[(T::TYPE, line)] } else { &[(T::TYPE, line); 2] };
     let expected = [&[(T::TYPE, matrix); 2], values, &[(S32, Core::One); 2]].concat();
-    let count = job.expect(&batch, &expected)?;
+    let Some(count) = job.expect(&batch, &expected)? else { return Ok(None) };
     let mut values = Values::<T>::new();
     let (mut t, mut z, mut info) = (Vec::<T>::new(), Vec::<T>::new(), Vec::new());
     for schur in collect(count, &|i| T::Wide::schur(a.get(i), T::EPSILON)) {
@@ -169,11 +173,11 @@ pub(super) fn gees<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     out.extend(values.results(job, &batch, line));
     out.push(job.result(&batch, Core::One, vec![0i32; count]));
     out.push(job.result(&batch, Core::One, info));
-    Ok(job.results(out))
+    Ok(Some(job.results(out)))
 }
 
 /// `(overwritten, singular values, u, vt, info) = gesdd(a)` and `gesvd(a)`.
-pub(super) fn svd<T: LapackElement>(job: &Job<'_>, driver: Driver) -> Result<Value> {
+pub(super) fn svd<T: LapackElement>(job: &Job<'_>, driver: Driver) -> Result<Option<Value>> {
     job.operands(1)?;
     let config = job.config(&["mode"])?;
     let modes = [(b'A', Vectors::Full), (b'S', Vectors::Thin), (b'N', Vectors::None)];
@@ -191,7 +195,7 @@ pub(super) fn svd<T: LapackElement>(job: &Job<'_>, driver: Driver) -> Result<Val
     let vt_core = Core::Matrix(if full { n } else { size }, n);
     let real = <T::Real>::TYPE;
     let expected = [(T::TYPE, matrix), (real, line), (T::TYPE, u_core), (T::TYPE, vt_core), (S32, Core::One)];
-    let count = job.expect(&batch, &expected)?;
+    let Some(count) = job.expect(&batch, &expected)? else { return Ok(None) };
     let (mut s, mut u, mut vt, mut info) = (Vec::new(), Vec::<T>::new(), Vec::<T>::new(), Vec::new());
     let (u_size, vt_size) = (u_core.len(), vt_core.len());
     for svd in collect(count, &|i| {
@@ -211,11 +215,11 @@ pub(super) fn svd<T: LapackElement>(job: &Job<'_>, driver: Driver) -> Result<Val
     if vectors == Vectors::None {
         (u, vt) = (vec![T::default(); count * u_size], vec![T::default(); count * vt_size]);
     }
-    Ok(job.results(vec![
+    Ok(Some(job.results(vec![
         job.untouched(0),
         job.result(&batch, line, s),
         job.result(&batch, u_core, u),
         job.result(&batch, vt_core, vt),
         job.result(&batch, Core::One, info),
-    ]))
+    ])))
 }

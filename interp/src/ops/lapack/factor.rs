@@ -17,42 +17,44 @@ pub(super) fn narrow<T: Widened>(out: &mut Vec<T>, x: &[T::Wide]) {
 }
 
 /// `(factors, pivots from 1, info) = getrf(a)`.
-pub(super) fn getrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn getrf<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     job.config(&[])?;
     let (a, batch) = job.matrices::<T>(0)?;
     let (matrix, line) = (Core::Matrix(a.rows, a.columns), Core::Line(a.rows.min(a.columns)));
-    let count = job.expect(&batch, &[(T::TYPE, matrix), (S32, line), (S32, Core::One)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix), (S32, line), (S32, Core::One)])? else {
+        return Ok(None);
+    };
     let (mut factors, mut pivots, mut info) = (Vec::<T>::new(), Vec::new(), Vec::new());
     for lu in collect(count, &|i| T::Wide::lu(&|| a.get(i))) {
         lu.factors.narrow_into(&mut factors);
         pivots.extend(lu.pivots.iter().map(|&p| p as i32 + 1));
         info.push(lu.singular.map_or(0, |k| k as i32 + 1));
     }
-    Ok(job.results(vec![
+    Ok(Some(job.results(vec![
         job.result(&batch, matrix, factors),
         job.result(&batch, line, pivots),
         job.result(&batch, Core::One, info),
-    ]))
+    ])))
 }
 
 /// `(factors, taus) = geqrf(a)`.
-pub(super) fn geqrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn geqrf<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     job.config(&[])?;
     let (a, batch) = job.matrices::<T>(0)?;
     let (matrix, line) = (Core::Matrix(a.rows, a.columns), Core::Line(a.rows.min(a.columns)));
-    let count = job.expect(&batch, &[(T::TYPE, matrix), (T::TYPE, line)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix), (T::TYPE, line)])? else { return Ok(None) };
     let (mut factors, mut taus) = (Vec::<T>::new(), Vec::<T>::new());
     for qr in collect(count, &|i| T::Wide::qr(a.get(i))) {
         qr.factors.narrow_into(&mut factors);
         narrow(&mut taus, &qr.taus);
     }
-    Ok(job.results(vec![job.result(&batch, matrix, factors), job.result(&batch, line, taus)]))
+    Ok(Some(job.results(vec![job.result(&batch, matrix, factors), job.result(&batch, line, taus)])))
 }
 
 /// `(factors, columns from 1, taus) = geqp3(a, columns that stay in front)`.
-pub(super) fn geqp3<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn geqp3<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(2)?;
     job.config(&[])?;
     let (a, batch) = job.matrices::<T>(0)?;
@@ -62,7 +64,9 @@ pub(super) fn geqp3<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     }
     let (matrix, columns) = (Core::Matrix(a.rows, a.columns), Core::Line(a.columns));
     let line = Core::Line(a.rows.min(a.columns));
-    let count = job.expect(&batch, &[(T::TYPE, matrix), (S32, columns), (T::TYPE, line)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix), (S32, columns), (T::TYPE, line)])? else {
+        return Ok(None);
+    };
     let (mut factors, mut order, mut taus) = (Vec::<T>::new(), Vec::new(), Vec::<T>::new());
     let done = collect(count, &|i| {
         let mut columns = fixed.slice(i).to_vec();
@@ -74,15 +78,15 @@ pub(super) fn geqp3<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         order.extend(columns);
         narrow(&mut taus, &qr.taus);
     }
-    Ok(job.results(vec![
+    Ok(Some(job.results(vec![
         job.result(&batch, matrix, factors),
         job.result(&batch, columns, order),
         job.result(&batch, line, taus),
-    ]))
+    ])))
 }
 
 /// `q = orgqr(reflectors, taus)`.
-pub(super) fn orgqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn orgqr<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(2)?;
     job.config(&[])?;
     let (a, batch) = job.matrices::<T>(0)?;
@@ -91,16 +95,16 @@ pub(super) fn orgqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         return job.unsupported(&format!("of {} by {} and {} reflectors", a.rows, a.columns, taus.len));
     }
     let matrix = Core::Matrix(a.rows, a.columns);
-    let count = job.expect(&batch, &[(T::TYPE, matrix)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix)])? else { return Ok(None) };
     let mut out = Vec::<T>::new();
     for q in collect(count, &|i| T::Wide::form_q(&a.get(i), &taus.get(i))) {
         q.narrow_into(&mut out);
     }
-    Ok(job.results(vec![job.result(&batch, matrix, out)]))
+    Ok(Some(job.results(vec![job.result(&batch, matrix, out)])))
 }
 
 /// `Q c`, `Q^H c`, `c Q` or `c Q^H` `= ormqr(reflectors, taus, c)`.
-pub(super) fn ormqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn ormqr<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(3)?;
     let config = job.config(&["left", "transpose"])?;
     let (left, adjoint) = (config.bool("left")?, config.bool("transpose")?);
@@ -115,7 +119,7 @@ pub(super) fn ormqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         ));
     }
     let matrix = Core::Matrix(c.rows, c.columns);
-    let count = job.expect(&batch, &[(T::TYPE, matrix)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix)])? else { return Ok(None) };
     let mut out = Vec::<T>::new();
     let done = collect(count, &|i| {
         let mut c = c.get(i);
@@ -125,17 +129,17 @@ pub(super) fn ormqr<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     for c in done {
         c.narrow_into(&mut out);
     }
-    Ok(job.results(vec![job.result(&batch, matrix, out)]))
+    Ok(Some(job.results(vec![job.result(&batch, matrix, out)])))
 }
 
 /// `(factor, info) = potrf(a)`: the other triangle is that of `a`. If `info` is k, so are rows and columns k
 /// and beyond.
-pub(super) fn potrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn potrf<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     let triangle = job.config(&["uplo"])?.triangle()?;
     let (a, batch) = job.square::<T>(0)?;
     let matrix = Core::Matrix(a.rows, a.columns);
-    let count = job.expect(&batch, &[(T::TYPE, matrix), (S32, Core::One)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix), (S32, Core::One)])? else { return Ok(None) };
     let (mut factors, mut info) = (Vec::<T>::new(), Vec::new());
     let done = collect(count, &|i| {
         let mut a = a.get(i);
@@ -146,11 +150,11 @@ pub(super) fn potrf<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         factor.narrow_into(&mut factors);
         info.push(done.err().map_or(0, |k| k as i32 + 1));
     }
-    Ok(job.results(vec![job.result(&batch, matrix, factors), job.result(&batch, Core::One, info)]))
+    Ok(Some(job.results(vec![job.result(&batch, matrix, factors), job.result(&batch, Core::One, info)])))
 }
 
 /// `(factors, taus, info) = gehrd(a)` of the rows and columns `low` to `high`, from 1.
-pub(super) fn gehrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn gehrd<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     let config = job.config(&["low", "high"])?;
     let (low, high) = (config.int("low")?, config.int("high")?);
@@ -163,21 +167,23 @@ pub(super) fn gehrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         _ => return job.unsupported(&format!("of rows {low} to {high} of {n}")),
     };
     let (matrix, line) = (Core::Matrix(n, n), Core::Line(n.saturating_sub(1)));
-    let count = job.expect(&batch, &[(T::TYPE, matrix), (T::TYPE, line), (S32, Core::One)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix), (T::TYPE, line), (S32, Core::One)])? else {
+        return Ok(None);
+    };
     let (mut factors, mut taus) = (Vec::<T>::new(), Vec::<T>::new());
     for done in collect(count, &|i| T::Wide::hessenberg(a.get(i), active.clone())) {
         done.factors.narrow_into(&mut factors);
         narrow(&mut taus, &done.taus);
     }
-    Ok(job.results(vec![
+    Ok(Some(job.results(vec![
         job.result(&batch, matrix, factors),
         job.result(&batch, line, taus),
         job.result(&batch, Core::One, vec![0i32; count]),
-    ]))
+    ])))
 }
 
 /// `(factors, diagonal, off-diagonal, taus, info) = sytrd(a)`.
-pub(super) fn sytrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn sytrd<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(1)?;
     let triangle = job.config(&["uplo"])?.triangle()?;
     let (a, batch) = job.square::<T>(0)?;
@@ -185,7 +191,7 @@ pub(super) fn sytrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     let (matrix, line, short) = (Core::Matrix(n, n), Core::Line(n), Core::Line(n.saturating_sub(1)));
     let real = <T::Real>::TYPE;
     let expected = [(T::TYPE, matrix), (real, line), (real, short), (T::TYPE, short), (S32, Core::One)];
-    let count = job.expect(&batch, &expected)?;
+    let Some(count) = job.expect(&batch, &expected)? else { return Ok(None) };
     let (mut factors, mut d, mut e, mut taus) = (Vec::<T>::new(), Vec::new(), Vec::new(), Vec::<T>::new());
     for done in collect(count, &|i| T::Wide::tridiagonal(a.get(i), triangle)) {
         done.reduced.narrow_into(&mut factors);
@@ -193,11 +199,11 @@ pub(super) fn sytrd<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         narrow::<T::Real>(&mut e, &done.off_diagonal);
         narrow(&mut taus, &done.taus);
     }
-    Ok(job.results(vec![
+    Ok(Some(job.results(vec![
         job.result(&batch, matrix, factors),
         job.result(&batch, line, d),
         job.result(&batch, short, e),
         job.result(&batch, short, taus),
         job.result(&batch, Core::One, vec![0i32; count]),
-    ]))
+    ])))
 }

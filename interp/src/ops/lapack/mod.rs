@@ -3,8 +3,8 @@
 //!
 //! A call is a routine on each matrix of a batch. Its settings are in `backend_config`, a dictionary of MLIR;
 //! its operands and results are matrices in column-major layouts, vectors and an `s32` `info`, as in jaxlib's
-//! `lapack_kernels.cc`. **Invariant:** what does not fit is refused before anything is computed. The
-//! computation is in [`hlo_matrices`], each element of a result rounded once; where LAPACK leaves a result
+//! `lapack_kernels.cc`. **Invariant:** what does not fit is refused before anything is computed, and by
+//! [`check`] without values, so that nothing needs to run for that. The computation is in [`hlo_matrices`], each element of a result rounded once; where LAPACK leaves a result
 //! unspecified, it is what the module of the routine's family says.
 
 mod config;
@@ -127,17 +127,30 @@ elements!(f32, f32; f64, f64; Complex<f32>, f32; Complex<f64>, f64);
 
 /// Runs a call.
 pub(super) fn run(cx: &Cx<'_>, call: &Call<'_>, target: Target, args: Args) -> Result<Value> {
-    let job = Job::new(cx, call, args)?;
-    match target {
-        Target::Lapack(Letter::S, routine) => typed::<f32>(&job, routine),
-        Target::Lapack(Letter::D, routine) => typed::<f64>(&job, routine),
-        Target::Lapack(Letter::C, routine) => typed::<Complex<f32>>(&job, routine),
-        Target::Lapack(Letter::Z, routine) => typed::<Complex<f64>>(&job, routine),
-        Target::TridiagonalPerturbed => solve::perturbed_of_any_type(&job),
+    let value = of(&Job::new(cx, call, args)?, target)?;
+    Ok(value.expect("invariant: a job with values has results"))
+}
+
+/// Refuses a call of a form that [`run`] refuses. Of sizes that are known at run time alone nothing is said.
+pub(super) fn check(call: &Call<'_>, target: Target) -> Result<()> {
+    match Job::of_shapes(call)? {
+        Some(job) => of(&job, target).map(drop),
+        None => Ok(()),
     }
 }
 
-fn typed<T: LapackElement>(job: &Job<'_>, routine: Routine) -> Result<Value> {
+/// The results of a job; `None`: it has no values, and its form is one that the routine takes.
+fn of(job: &Job<'_>, target: Target) -> Result<Option<Value>> {
+    match target {
+        Target::Lapack(Letter::S, routine) => typed::<f32>(job, routine),
+        Target::Lapack(Letter::D, routine) => typed::<f64>(job, routine),
+        Target::Lapack(Letter::C, routine) => typed::<Complex<f32>>(job, routine),
+        Target::Lapack(Letter::Z, routine) => typed::<Complex<f64>>(job, routine),
+        Target::TridiagonalPerturbed => solve::perturbed_of_any_type(job),
+    }
+}
+
+fn typed<T: LapackElement>(job: &Job<'_>, routine: Routine) -> Result<Option<Value>> {
     match routine {
         Routine::Gees => eigen::gees::<T>(job),
         Routine::Geev => eigen::geev::<T>(job),

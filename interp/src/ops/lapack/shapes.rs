@@ -6,17 +6,49 @@ use hlo_matrices::Matrix;
 use hlo_matrices::wide::Widened;
 
 use super::config::Config;
-use crate::custom_call::Call;
-use crate::error::Result;
-use crate::ops::common::{dims, results};
+use crate::custom_call::{Call, has_static_sizes};
+use crate::error::{Result, RunError};
+use crate::ops::common::{dims, results_of};
 use crate::ops::{Args, Cx};
-use crate::value::{Sizes, Tensor, Value};
+use crate::value::{Sizes, Tensor, Value, sizes};
 
-/// A call that is being run.
+/// A call that is being run, or checked.
 pub(super) struct Job<'a> {
-    cx: &'a Cx<'a>,
     call: &'a Call<'a>,
-    operands: Vec<Tensor>,
+    operands: Vec<Operand>,
+    /// The run; `None`: operands have no elements.
+    cx: Option<&'a Cx<'a>>,
+}
+
+/// An operand.
+enum Operand {
+    Given(Tensor),
+    /// Its type and sizes.
+    Known(ElementType, Sizes),
+}
+
+impl Operand {
+    fn element_type(&self) -> ElementType {
+        match self {
+            Operand::Given(tensor) => tensor.element_type(),
+            Operand::Known(ty, _) => *ty,
+        }
+    }
+
+    fn sizes(&self) -> Sizes {
+        match self {
+            Operand::Given(tensor) => tensor.sizes(),
+            Operand::Known(_, sizes) => sizes.clone(),
+        }
+    }
+
+    /// Its elements, none of one that is only known; `None`: they are of another type.
+    fn elements<T: BufferOf>(&self) -> Option<&[T]> {
+        match self {
+            Operand::Given(tensor) => T::slice(tensor.buffer()),
+            Operand::Known(ty, _) => (*ty == T::TYPE).then_some(&[]),
+        }
+    }
 }
 
 /// A batch of matrices.
@@ -79,12 +111,21 @@ impl<'a> Job<'a> {
     /// Of the operands of a call, which must be arrays.
     pub(super) fn new(cx: &'a Cx<'a>, call: &'a Call<'a>, args: Args) -> Result<Self> {
         let operands = args.into_iter().map(|value| match value {
-            Value::Array(t) => Ok(t),
-            Value::Tuple(_) | Value::Token | Value::Pending(_) => {
-                Err(call.unsupported("with an operand that is no array"))
-            }
+            Value::Array(t) => Ok(Operand::Given(t)),
+            Value::Tuple(_) | Value::Token | Value::Pending(_) => Err(no_array(call)),
         });
-        Ok(Self { cx, call, operands: operands.collect::<Result<_>>()? })
+        Ok(Self { call, operands: operands.collect::<Result<_>>()?, cx: Some(cx) })
+    }
+
+    /// Of the shapes of a call alone; `None`: some sizes are known at run time alone.
+    pub(super) fn of_shapes(call: &'a Call<'a>) -> Result<Option<Self>> {
+        let arrays = call.operands().map(|shape| shape.as_array().ok_or_else(|| no_array(call)));
+        let arrays = arrays.collect::<Result<Vec<_>>>()?;
+        if !call.operands().chain([&call.instruction.shape]).all(has_static_sizes) {
+            return Ok(None);
+        }
+        let operands = arrays.iter().map(|a| Operand::Known(a.element_type, sizes(&a.dims))).collect();
+        Ok(Some(Self { call, operands, cx: None }))
     }
 
     /// The settings, which must be exactly these.
@@ -115,21 +156,21 @@ impl<'a> Job<'a> {
 
     /// Operand `n`, of `rank` dimensions in addition to those of the batch.
     fn operand<T: BufferOf>(&self, n: usize, rank: usize) -> Result<(&[T], Sizes, Sizes)> {
-        let Some(tensor) = self.operands.get(n) else {
+        let Some(operand) = self.operands.get(n) else {
             return self.unsupported(&format!("without operand {n}"));
         };
-        let Some(elements) = T::slice(tensor.buffer()) else {
-            return self.unsupported(&format!("with operand {n} of type {}", tensor.element_type()));
+        let Some(elements) = operand.elements() else {
+            return self.unsupported(&format!("with operand {n} of type {}", operand.element_type()));
         };
-        let sizes = tensor.sizes();
+        let sizes = operand.sizes();
         let Some(at) = sizes.len().checked_sub(rank) else {
             return self.unsupported(&format!("with operand {n} of {} dimensions", sizes.len()));
         };
-        let constraint = match self.cx.attrs().get(AttrKey::OperandLayoutConstraints) {
+        let constraint = match self.call.instruction.attrs.get(AttrKey::OperandLayoutConstraints) {
             Some(AttrValue::Shapes(shapes)) => shapes.get(n),
             _ => None,
         };
-        let own = self.cx.instr.operands().get(n).map(|&o| &self.cx.module().instr(o).shape);
+        let own = self.call.operands().nth(n);
         if let Some(Shape::Array(shape)) = constraint.or(own)
             && !layout_fits(shape, rank)
         {
@@ -175,9 +216,9 @@ impl<'a> Job<'a> {
     }
 
     /// Checks that the results are those of the routine, and that there is memory for them and for working on
-    /// them; returns the number of matrices.
-    pub(super) fn expect(&self, batch: &Sizes, expected: &[(ElementType, Core)]) -> Result<usize> {
-        let shape = &self.cx.instr.shape;
+    /// them; returns the number of matrices. `None`: this is a check, which ends here.
+    pub(super) fn expect(&self, batch: &Sizes, expected: &[(ElementType, Core)]) -> Result<Option<usize>> {
+        let shape = &self.call.instruction.shape;
         let given: Vec<&Shape> = match shape {
             Shape::Array(_) => vec![shape],
             Shape::Tuple(t) => t.iter().collect(),
@@ -195,6 +236,7 @@ impl<'a> Job<'a> {
         if !fits {
             return self.unsupported(&format!("with results of shape {shape}"));
         }
+        let Some(cx) = self.cx else { return Ok(None) };
         // The wide numbers of a matrix take twice its size, and a routine holds few copies of them.
         const COPIES: u64 = 12;
         let count: usize = batch.iter().product();
@@ -203,13 +245,13 @@ impl<'a> Job<'a> {
             elements.saturating_mul(count as u64).saturating_mul(ty.storage_bytes() as u64)
         });
         let bytes = bytes.fold(0u64, u64::saturating_add).saturating_mul(COPIES);
-        self.cx.reserve::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-        Ok(count)
+        cx.reserve::<u8>(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        Ok(Some(count))
     }
 
     /// Rows and columns that the shape of result `n` says.
     pub(super) fn sizes_of_result(&self, n: usize) -> Option<[usize; 2]> {
-        let dims = &self.cx.instr.shape.as_tuple()?.get(n)?.as_array()?.dims;
+        let dims = &self.call.instruction.shape.as_tuple()?.get(n)?.as_array()?.dims;
         let [.., rows, columns] = dims[..] else { return None };
         Some([usize::try_from(rows).ok()?, usize::try_from(columns).ok()?])
     }
@@ -223,12 +265,16 @@ impl<'a> Job<'a> {
 
     /// An operand as a result: what LAPACK overwrites with something unspecified.
     pub(super) fn untouched(&self, n: usize) -> Value {
-        self.operands[n].clone().into()
+        let given = match &self.operands[n] {
+            Operand::Given(tensor) => Some(tensor.clone()),
+            Operand::Known(..) => None,
+        };
+        given.expect("invariant: a check ends before results are made").into()
     }
 
     /// The results together.
     pub(super) fn results(&self, values: Vec<Value>) -> Value {
-        results(self.cx, values)
+        results_of(&self.call.instruction.shape, values)
     }
 }
 
@@ -245,6 +291,10 @@ impl Core {
             Core::One => Sizes::new(),
         }
     }
+}
+
+fn no_array(call: &Call<'_>) -> RunError {
+    call.unsupported("with an operand that is no array")
 }
 
 /// Whether an array of batches has the layout that LAPACK expects: the batch row-major outside, matrices

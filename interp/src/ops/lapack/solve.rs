@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::value::Value;
 
 /// `x = trsm(a, b)`: `op(a) x = b` or `x op(a) = b`.
-pub(super) fn trsm<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn trsm<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(2)?;
     let config = job.config(&["side", "uplo", "trans_x", "diag"])?;
     let choices = [(b'N', (false, false)), (b'T', (true, false)), (b'C', (true, true))];
@@ -30,7 +30,7 @@ pub(super) fn trsm<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         return job.unsupported(&format!("of order {} for {} by {}", a.rows, b.rows, b.columns));
     }
     let matrix = Core::Matrix(b.rows, b.columns);
-    let count = job.expect(&batch, &[(T::TYPE, matrix)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix)])? else { return Ok(None) };
     let mut out = Vec::<T>::new();
     let done = collect(count, &|i| {
         let mut b = b.get(i);
@@ -40,13 +40,13 @@ pub(super) fn trsm<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     for x in done {
         x.narrow_into(&mut out);
     }
-    Ok(job.results(vec![job.result(&batch, matrix, out)]))
+    Ok(Some(job.results(vec![job.result(&batch, matrix, out)])))
 }
 
 /// `(second diagonal of U, diagonal, first diagonal, x, info) = gtsv(below, diagonal, above, b)`. The first
 /// element below the diagonal and the last one above it have no meaning and stay. If `info` is not 0, the
 /// elimination stopped there.
-pub(super) fn gtsv<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+pub(super) fn gtsv<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(4)?;
     job.config(&[])?;
     let (b, batch) = job.matrices::<T>(3)?;
@@ -57,7 +57,7 @@ pub(super) fn gtsv<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     }
     let (matrix, line) = (Core::Matrix(n, b.columns), Core::Line(n));
     let expected = [(T::TYPE, line), (T::TYPE, line), (T::TYPE, line), (T::TYPE, matrix), (S32, Core::One)];
-    let count = job.expect(&batch, &expected)?;
+    let Some(count) = job.expect(&batch, &expected)? else { return Ok(None) };
     let done = collect(count, &|i| {
         let [mut lower, diagonal, mut upper] = [0, 1, 2].map(|k| lines[k].get(i));
         let first = if n == 0 { lower.split_off(0) } else { lower.drain(..1).collect() };
@@ -77,17 +77,17 @@ pub(super) fn gtsv<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         system.b.narrow_into(&mut x);
         info.push(done.err().map_or(0, |k| k as i32 + 1));
     }
-    Ok(job.results(vec![
+    Ok(Some(job.results(vec![
         job.result(&batch, line, dl),
         job.result(&batch, line, d),
         job.result(&batch, line, du),
         job.result(&batch, matrix, x),
         job.result(&batch, Core::One, info),
-    ]))
+    ])))
 }
 
 /// `x = tridiagonal_solve_perturbed(below, diagonal, above, b)`.
-pub(super) fn perturbed_of_any_type(job: &Job<'_>) -> Result<Value> {
+pub(super) fn perturbed_of_any_type(job: &Job<'_>) -> Result<Option<Value>> {
     match job.element_type(3)? {
         ElementType::F32 => perturbed::<f32>(job),
         ElementType::F64 => perturbed::<f64>(job),
@@ -97,7 +97,7 @@ pub(super) fn perturbed_of_any_type(job: &Job<'_>) -> Result<Value> {
     }
 }
 
-fn perturbed<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
+fn perturbed<T: LapackElement>(job: &Job<'_>) -> Result<Option<Value>> {
     job.operands(4)?;
     job.config(&[])?;
     let (b, batch) = job.matrices::<T>(3)?;
@@ -107,7 +107,7 @@ fn perturbed<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
         return job.unsupported("with diagonals of another length than the right-hand side");
     }
     let matrix = Core::Matrix(n, b.columns);
-    let count = job.expect(&batch, &[(T::TYPE, matrix)])?;
+    let Some(count) = job.expect(&batch, &[(T::TYPE, matrix)])? else { return Ok(None) };
     let mut out = Vec::<T>::new();
     let done = collect(count, &|i| {
         let [lower, diagonal, upper] = [0, 1, 2].map(|k| lines[k].get(i));
@@ -118,5 +118,5 @@ fn perturbed<T: LapackElement>(job: &Job<'_>) -> Result<Value> {
     for x in done {
         x.narrow_into(&mut out);
     }
-    Ok(job.results(vec![job.result(&batch, matrix, out)]))
+    Ok(Some(job.results(vec![job.result(&batch, matrix, out)])))
 }

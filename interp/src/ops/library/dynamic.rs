@@ -1,16 +1,47 @@
 //! Between arrays with run-time sizes and padded ones (`xla/service/dynamic_padder.h`).
 
-use hlo::UNBOUNDED;
 use hlo::diag::codes;
+use hlo::{ArrayShape, ElementType, Shape, UNBOUNDED};
 
 use crate::custom_call::Call;
 use crate::error::Result;
 use crate::ops::{Cx, movement};
 use crate::value::{Tensor, Value};
 
+const NOT_ONE_ARRAY: &str = "with other than one array";
+const NO_SIZES: &str = "without a size for each dimension";
+
+/// Refuses a `PadToStatic` that [`pad_to_static`] refuses.
+pub(super) fn check_pad(call: &Call<'_>) -> Result<()> {
+    let operands: Vec<&Shape> = call.operands().collect();
+    let [Shape::Array(x)] = operands[..] else { return Err(call.unsupported(NOT_ONE_ARRAY)) };
+    if x.dims.contains(&UNBOUNDED) {
+        return Err(call.unsupported("of an unbounded shape"));
+    }
+    let padded = Shape::Array(ArrayShape::new(x.element_type, &x.dims));
+    let sizes = std::iter::repeat_n(Shape::scalar(ElementType::S32), x.rank());
+    call.gives(&Shape::tuple([padded].into_iter().chain(sizes)))
+}
+
+/// Refuses a `SliceToDynamic` that [`slice_to_dynamic`] refuses whatever the sizes.
+pub(super) fn check_slice(call: &Call<'_>) -> Result<()> {
+    let mut arrays = call.operands().map(Shape::as_array);
+    let (Some(x), Some(sizes)) = (arrays.next().flatten(), arrays.collect::<Option<Vec<_>>>()) else {
+        return Err(call.unsupported("with other than arrays"));
+    };
+    let Some(shape) = call.instruction.shape.as_array() else {
+        return Err(call.unsupported("with such a result"));
+    };
+    let scalars = sizes.iter().all(|s| s.rank() == 0 && s.element_type.is_integer());
+    if sizes.len() != x.rank() || shape.rank() != x.rank() || !scalars {
+        return Err(call.unsupported(NO_SIZES));
+    }
+    call.gives(&Shape::Array(ArrayShape::new(x.element_type, &shape.dims)))
+}
+
 /// `PadToStatic(x)`: x filled with zeros up to its bounds, and its size in each dimension.
 pub(super) fn pad_to_static(cx: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> Result<Value> {
-    let [Value::Array(x)] = args else { return Err(call.unsupported("with other than one array")) };
+    let [Value::Array(x)] = args else { return Err(call.unsupported(NOT_ONE_ARRAY)) };
     let bounds = cx.operand_shape(0).dims.clone();
     if bounds.contains(&UNBOUNDED) {
         return Err(call.unsupported("of an unbounded shape"));
@@ -30,7 +61,7 @@ pub(super) fn slice_to_dynamic(cx: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> 
     let Some(shape) = cx.instr.shape.as_array() else { return Err(call.unsupported("with such a result")) };
     let scalars = sizes.iter().all(|s| s.rank() == 0 && s.element_type().is_integer());
     if sizes.len() != x.rank() || shape.rank() != x.rank() || !scalars {
-        return Err(call.unsupported("without a size for each dimension"));
+        return Err(call.unsupported(NO_SIZES));
     }
     let mut dims = shape.dims.clone();
     for (d, size) in sizes.iter().enumerate() {

@@ -44,8 +44,8 @@ impl From<InferError> for Refusal {
 enum Meaning {
     /// HLO: the function writes it and gives its result.
     Expansion(fn(&mut Body<'_>) -> Built),
-    /// The meaning has no HLO.
-    Direct(fn(&Cx<'_>, &Call<'_>, &[Value]) -> Result<Value>),
+    /// The meaning has no HLO: what refuses a call by its shapes, and what runs one.
+    Direct(fn(&Call<'_>) -> Result<()>, fn(&Cx<'_>, &Call<'_>, &[Value]) -> Result<Value>),
 }
 
 const TARGETS: &[(&str, Meaning)] = &[
@@ -63,12 +63,12 @@ const TARGETS: &[(&str, Meaning)] = &[
     ("AwsNeuronTopK", Expansion(neuron::top_k)),
     ("Eigh", Expansion(solver::eigh)),
     ("LuDecomposition", Expansion(solver::lu)),
-    ("PadToStatic", Direct(dynamic::pad_to_static)),
+    ("PadToStatic", Direct(dynamic::check_pad, dynamic::pad_to_static)),
     ("ProductOfElementaryHouseholderReflectors", Expansion(solver::orgqr)),
     ("Qr", Expansion(solver::geqrf)),
     ("ResizeNearest", Expansion(neuron::resize_nearest)),
     ("ResizeNearestGrad", Expansion(neuron::resize_nearest_gradient)),
-    ("SliceToDynamic", Direct(dynamic::slice_to_dynamic)),
+    ("SliceToDynamic", Direct(dynamic::check_slice, dynamic::slice_to_dynamic)),
     ("__cublas$gemm", Expansion(cublas::gemm)),
     ("__cublas$lt$groupedMatmul", Expansion(cublas::grouped)),
     ("__cublas$lt$matmul", Expansion(cublas::matmul)),
@@ -93,8 +93,8 @@ const TARGETS: &[(&str, Meaning)] = &[
     ("__op$block_scaled_dot", Expansion(block_scale::dot)),
     ("__op$dequantize", Expansion(block_scale::dequantize)),
     ("__op$quantize", Expansion(block_scale::quantize)),
-    ("__xla_gpu_assert", Direct(jax::assertion)),
-    ("__xla_gpu_debug_print", Direct(jax::silent)),
+    ("__xla_gpu_assert", Direct(jax::check_assertion, jax::assertion)),
+    ("__xla_gpu_debug_print", Direct(jax::check_silent, jax::silent)),
     ("chlo.acos", Expansion(jax::unary)),
     ("chlo.acosh", Expansion(jax::unary)),
     ("chlo.asin", Expansion(jax::unary)),
@@ -104,7 +104,7 @@ const TARGETS: &[(&str, Meaning)] = &[
     ("chlo.erf", Expansion(jax::unary)),
     ("chlo.sinh", Expansion(jax::unary)),
     ("chlo.tan", Expansion(jax::unary)),
-    ("cu_lu_pivots_to_permutation", Direct(jax::lu_pivots_to_permutation)),
+    ("cu_lu_pivots_to_permutation", Direct(jax::check_pivots, jax::lu_pivots_to_permutation)),
     ("cu_threefry2x32_ffi", Expansion(jax::threefry2x32)),
     ("cusolver_geqrf_ffi", Expansion(solver::geqrf)),
     ("cusolver_gesvd_ffi", Expansion(solver::gesvd)),
@@ -114,7 +114,7 @@ const TARGETS: &[(&str, Meaning)] = &[
     ("cusolver_potrf_ffi", Expansion(solver::potrf)),
     ("cusolver_syevd_ffi", Expansion(solver::syevd)),
     ("cusolver_sytrd_ffi", Expansion(solver::sytrd)),
-    ("hip_lu_pivots_to_permutation", Direct(jax::lu_pivots_to_permutation)),
+    ("hip_lu_pivots_to_permutation", Direct(jax::check_pivots, jax::lu_pivots_to_permutation)),
     ("hip_threefry2x32_ffi", Expansion(jax::threefry2x32)),
     ("hipsolver_geqrf_ffi", Expansion(solver::geqrf)),
     ("hipsolver_gesvd_ffi", Expansion(solver::gesvd)),
@@ -133,7 +133,7 @@ const TARGETS: &[(&str, Meaning)] = &[
     ("mhlo.erf", Expansion(jax::unary)),
     ("mhlo.sinh", Expansion(jax::unary)),
     ("mhlo.tan", Expansion(jax::unary)),
-    ("shape_assertion", Direct(jax::assertion)),
+    ("shape_assertion", Direct(jax::check_assertion, jax::assertion)),
     ("xla.gpu.ext.cub_scan", Expansion(cub::scan)),
     ("xla.gpu.ext.cub_scan_unassigned_scratch_size", Expansion(cub::scan)),
     ("xla.gpu.ext.cub_sort_keys", Expansion(cub::sort)),
@@ -184,17 +184,18 @@ fn check_sizes(call: &Call<'_>, module: &Module) -> std::result::Result<(), Refu
 pub(crate) fn expansion(call: &Call<'_>) -> Option<Module> {
     match meaning_of(call.target())? {
         Expansion(expand) => written(call, *expand).ok(),
-        Direct(_) => None,
+        Direct(..) => None,
     }
 }
 
-/// Refuses a call whose target is none of those here, or that has no expansion.
+/// Refuses a call whose target is none of those here, or of a form that a run refuses.
 pub(super) fn check(call: &Call<'_>) -> Result<()> {
     match meaning_of(call.target()) {
         Some(Expansion(expand)) => {
-            written(call, *expand).map(drop).map_err(|refusal| call.unsupported(&refusal.0))
+            let module = written(call, *expand).map_err(|refusal| call.unsupported(&refusal.0))?;
+            call.gives(&module.instr(module.root(module.entry())).shape)
         }
-        Some(Direct(_)) => Ok(()),
+        Some(Direct(check, _)) => check(call),
         None => Err(unknown(call)),
     }
 }
@@ -208,7 +209,7 @@ pub(super) fn unknown(call: &Call<'_>) -> RunError {
 pub(super) fn run(cx: &Cx<'_>, call: &Call<'_>, args: Args) -> Result<Option<Value>> {
     let expand = match meaning_of(call.target()) {
         None => return Ok(None),
-        Some(Direct(run)) => return run(cx, call, &args).map(Some),
+        Some(Direct(_, run)) => return run(cx, call, &args).map(Some),
         Some(Expansion(expand)) => expand,
     };
     let module = written(call, *expand).map_err(|refusal| call.unsupported(&refusal.0))?;
