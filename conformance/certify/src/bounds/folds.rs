@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use hlo::attrs::{Window, WindowDim};
 use hlo::{AttrKey, BufferOf, ComputationId, Opcode, with_buffer};
+use hlo_execution::element::{Number, Part};
 use hlo_interp::Tensor;
 
 use super::lifted::{Known, Lifted, leaf_at, taken};
@@ -92,25 +93,18 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
         return None;
     }
     let both = given.0.iter().zip(&given.1).zip(swapped.0.iter().zip(&swapped.1));
-    let bounds = both.zip(&case.results).map(|(((a, of_a), (b, of_b)), result)| {
-        let (a, b, reference) = (Numbers::of(a), Numbers::of(b), Numbers::of(result));
+    let bounds = both.zip(&case.results).map(|(((of_first, of_a), (of_second, of_b)), result)| {
+        let (a, b) = (Numbers::of(of_first), Numbers::of(of_second));
         let radii = |mode: Mode| {
             let each = (0..n).map(|i| {
                 // A radius around what the computation gives as one around the reference's result, which may be
                 // another rounding of a sum.
-                let around = |of: &Numbers, radii: &Radii| {
-                    let (x, y) = (of.complex(i), reference.complex(i));
-                    let part = |x: f64, y: f64| {
-                        let same = x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
-                        if same { 0.0 } else { (x - y).abs().next_up() }
-                    };
-                    match (part(x.re, y.re) + part(x.im, y.im), radii.at(i)) {
-                        (0.0, r) => r,
-                        (apart, r) if (apart + r).is_nan() => f64::INFINITY,
-                        (apart, r) => (apart + r).next_up(),
-                    }
+                let around = |of: &Tensor, radii: &Radii| match (apart(of, result, i), radii.at(i)) {
+                    (0.0, r) => r,
+                    (apart, r) if (apart + r).is_nan() => f64::INFINITY,
+                    (apart, r) => (apart + r).next_up(),
                 };
-                around(&a, of_a.bounds.radii(mode)).max(around(&b, of_b.bounds.radii(mode)))
+                around(of_first, of_a.bounds.radii(mode)).max(around(of_second, of_b.bounds.radii(mode)))
             });
             let each: Vec<f64> = each.collect();
             // Of what is exact, one of both.
@@ -125,6 +119,26 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
         rules::concluded(result, radii(Mode::Soft), radii(Mode::Hard))
     });
     Some(bounds.collect())
+}
+
+/// The distance of an element of two arrays of a type: 0 of the same bits and of NaNs. Integers that f64 does
+/// not hold are told apart.
+fn apart(a: &Tensor, b: &Tensor, i: usize) -> f64 {
+    fn of<T: Number>(v: &[T], b: &Tensor, i: usize) -> f64 {
+        let part = |x: Part, y: Part| match (x, y) {
+            (Part::Int(x), Part::Int(y)) if x == y => 0.0,
+            (Part::Int(x), Part::Int(y)) => (x.abs_diff(y) as f64).next_up(),
+            (x, y) => {
+                let (x, y) = (x.value(), y.value());
+                let same = x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
+                if same { 0.0 } else { (x - y).abs().next_up() }
+            }
+        };
+        let Some(w) = T::slice(b.buffer()) else { return f64::INFINITY };
+        let ((re, im), (other, other_im)) = (v[i].parts(), w[i].parts());
+        part(re, other) + im.zip(other_im).map_or(0.0, |(x, y)| part(x, y))
+    }
+    with_buffer!(a.buffer(), v => of(v, b, i))
 }
 
 /// Bounds of folds of one element, for results that have no bound otherwise.

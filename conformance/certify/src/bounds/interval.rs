@@ -50,6 +50,12 @@ impl Interval {
         Interval { low, high, unknown: false }
     }
 
+    /// Of integers that f64 rounds: the value by half a unit, and each end once more.
+    pub(super) fn wider(self) -> Interval {
+        let Interval { low, high, unknown } = self;
+        Interval { low: low.next_down().next_down(), high: high.next_up().next_up(), unknown }
+    }
+
     /// Whether some of it may be flushed to zero, if denormal numbers are; `x` is the reference's value.
     #[inline(always)]
     pub(super) fn flushes(self, x: f64, format: Format) -> bool {

@@ -14,6 +14,9 @@ use super::interval::Interval;
 use super::number::{Numbers, tensor};
 use super::rules::{Arg, Case};
 
+/// The magnitude from which on f64 does not hold every integer: 2^53.
+const LEAST_ROUNDED: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
+
 /// An operand, element by element: of a scalar always the same one.
 pub(super) struct Operand<'a> {
     pub(super) tensor: &'a Tensor,
@@ -141,6 +144,9 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
             } else {
                 Interval::around(x, r, radii.limits(i), wide)
             };
+            if format.is_none() && !interval.unknown && interval.high.max(-interval.low) >= LEAST_ROUNDED {
+                interval = interval.wider();
+            }
         }
         if let Some(format) = format
             && allowed.flush_denormals

@@ -13,7 +13,7 @@ use hlo_execution::special::Special;
 use hlo_interp::{Accumulate, Tensor, Value};
 use rayon::prelude::*;
 
-use super::number::{Numbers, tensor};
+use super::number::{Numbers, modulus, tensor};
 use super::probe::{Probe, Regions, Retype, retyped};
 use super::rules::{self, Case, Found, Mode};
 use super::{PARALLEL, Radii, Settings, extremes, movement, multiplied, products, reductions, sum_limits};
@@ -283,7 +283,13 @@ impl Factor {
             })
             .collect();
         let finite = |i: usize| special[i] == Special::NONE;
-        let magnitude: Vec<f64> = each().map(|i| if finite(i) { x.modulus(i) } else { 0.0 }).collect();
+        // Each part of a complex sum is a sum of its own, whatever the other part of a term is.
+        let finite_part = |part: f64| if part.is_finite() { part } else { 0.0 };
+        let size = |i: usize| match (finite(i), x.at(i)) {
+            (true, _) => x.modulus(i),
+            (false, (re, im)) => modulus(finite_part(re), finite_part(im)),
+        };
+        let magnitude: Vec<f64> = each().map(size).collect();
         let root = if x.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
         let off: Vec<f64> = each().map(|i| radii.at(i) * root + rounds(magnitude[i]) + flushed(i)).collect();
         let largest = each()

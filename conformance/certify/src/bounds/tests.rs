@@ -109,6 +109,16 @@ fn exact_operations_have_no_radius() {
     assert!(b.is_exact());
 }
 
+/// Integers of 64 bits that f64 does not hold are off by what they are off by, however little that is.
+#[test]
+fn bits_of_what_is_off_are_off_wherever_they_go() {
+    let text = "HloModule m\nENTRY e { x = f64[2] parameter(0)\n y = f64[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n n = s64[] bitcast-convert(y)\n ROOT r = s64[] OP }";
+    for of in ["add(n, n)", "negate(n)", "maximum(n, n)", "subtract(n, n)", "clamp(n, n, n)"] {
+        let b = one(&text.replace("OP", of), &[&[0.1, 0.3]]);
+        assert!(b.hard.at(0) >= 1.0, "{of}: {}", b.hard.at(0));
+    }
+}
+
 #[test]
 fn elementary_functions_have_ulps_that_arithmetic_carries() {
     // exp(0) = 1 within 2 ulp of 2^-23; times 3 that and a rounding.

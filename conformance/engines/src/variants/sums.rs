@@ -1,7 +1,7 @@
 //! Sums in other orders: of `reduce`, `reduce-window`, `dot`, `ragged-dot`, `convolution`; cumulative `scan`s
 //! are only widened.
 
-use hlo::attrs::{AttrKey, AttrValue, Attrs, Window};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, Window};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape, TypeClass};
 use hlo_opt::passes::edit::{Edit, each};
 use hlo_opt::passes::{Fuel, Pass};
@@ -176,7 +176,7 @@ fn widen_scan(e: &mut Edit<'_>) -> Option<InstrId> {
 }
 
 /// A product whose operands the literal definition would round to the result's type before it multiplies,
-/// without that: in a type that holds them, and rounded at the end.
+/// without that: in a type that holds them and the result, and rounded at the end.
 pub fn widen_product(e: &mut Edit<'_>) -> Option<InstrId> {
     if !is_product(e.at().opcode) || e.at().attrs.sparsity().is_some() {
         return None;
@@ -186,7 +186,8 @@ pub fn widen_product(e: &mut Edit<'_>) -> Option<InstrId> {
     let types: Vec<ElementType> =
         operands.iter().take(2).filter_map(|&o| e.instr(o).shape.element_type()).collect();
     let floats = types.iter().all(|t| t.is_float());
-    let wide = if types.contains(&ElementType::F64) { ElementType::F64 } else { ElementType::F32 };
+    let of_doubles = ty == ElementType::F64 || types.contains(&ElementType::F64);
+    let wide = if of_doubles { ElementType::F64 } else { ElementType::F32 };
     match ty.class() {
         TypeClass::Float if types.iter().all(|&t| t == ty || !t.is_float()) || ty == wide => return None,
         TypeClass::Float => {}
@@ -203,9 +204,29 @@ pub fn widen_product(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let shape = Shape::Array(e.at().shape.as_array()?.with_type(wide));
     let attrs = e.at().attrs.clone();
-    let product = e.shaped(e.at().opcode, shape, &operands, attrs)?;
-    let product = if ty.is_float() { product } else { e.convert(product, ElementType::F32)? };
-    e.convert(product, ty)
+    let product = e.shaped(e.at().opcode, shape.clone(), &operands, attrs.clone())?;
+    let rounded = if ty.is_float() { product } else { e.convert(product, ElementType::F32)? };
+    let rounded = e.convert(rounded, ty)?;
+    let ragged = attrs.ints_or_empty(AttrKey::LhsRaggedDims);
+    let contracted = attrs.ints_or_empty(AttrKey::LhsContractingDims);
+    if ty != ElementType::F8E8M0FNU || ragged.is_empty() || ragged.iter().any(|d| contracted.contains(d)) {
+        return Some(rounded);
+    }
+    // What belongs to no group is zero bits, which are not the number 0 of a wider type: the least number of
+    // this one. It is where a product of ones is 0.
+    let mut ones = operands.clone();
+    for o in ones.iter_mut().take(2) {
+        let one = e.scalar_bits(ElementType::F32, u128::from(1f32.to_bits()));
+        let one = e.convert(one, e.instr(*o).shape.element_type()?)?;
+        *o = e.fill(one, *o)?;
+    }
+    let terms = e.shaped(e.at().opcode, shape, &ones, attrs)?;
+    let none = e.scalar_bits(wide, 0);
+    let none = e.fill(none, terms)?;
+    let belongs_to_none = e.compare(Direction::Eq, terms, none)?;
+    let zero = e.scalar_bits(ty, 0);
+    let zero = e.fill(zero, rounded)?;
+    e.select(belongs_to_none, zero, rounded)
 }
 
 /// A sum in the same type as its terms, of static shape: what [`reversed`] and [`split`] take apart.

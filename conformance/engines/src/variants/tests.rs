@@ -418,3 +418,34 @@ ENTRY e {
     let (_, by_parts) = of([0.0, 0.0, infinity, 0.0]);
     assert!(by_parts[0].is_nan());
 }
+
+#[test]
+fn sums_of_doubles_stay_in_doubles_whatever_their_operands_are() {
+    // 2^24 and 1, of which f32 does not hold the sum.
+    let text = "HloModule m
+    ENTRY e { a = f32[2] parameter(0)\n b = f32[2] parameter(1)\n h = f16[2] convert(b)
+      d = f64[] dot(a, h), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+      i = f32[1,2,1] reshape(a)\n k = f16[2,1,1] reshape(h)
+      c = f64[1,1,1] convolution(i, k), window={size=2}, dim_labels=b0f_0io->b0f
+      whole = f64[] constant(16777216)\n rest = f64[] subtract(d, whole)\n of_dot = f32[] convert(rest)
+      s = f64[] reshape(c)\n other = f64[] subtract(s, whole)\n of_convolution = f32[] convert(other)
+      ROOT t = (f32[], f32[]) tuple(of_dot, of_convolution) }";
+    for name in ["interpreter", "interpreter:region", "interpreter:reversed", "interpreter:tree"] {
+        assert_eq!(run_on(text, name, &[&[16_777_216.0, 1.0], &[1.0, 1.0]]), [1.0, 1.0], "{name}");
+    }
+}
+
+#[test]
+fn what_belongs_to_no_group_has_the_bits_of_zero() {
+    // One row belongs to a group, and one to none; the least scale is 2^-127.
+    let text = "HloModule m
+    ENTRY e { a = f32[2] parameter(0)\n b = f32[3] parameter(1)\n m = f32[2,1] reshape(a)\n k = f32[3,1,1] reshape(b)
+      g = s32[3] constant({0, 1, 0})
+      d = f8e8m0fnu[2,1] ragged-dot(m, k, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
+      f = f32[2,1] convert(d)\n ROOT t = (f32[2,1]) tuple(f) }";
+    for name in ["interpreter", "interpreter:region", "interpreter:reversed"] {
+        // 3 is no scale, 3 * 2.75 is rounded to one: 8.
+        let found = run_on(text, name, &[&[3.0, 1.0], &[1.0, 2.75, 1.0]]);
+        assert_eq!(found, [8.0, f32::from_bits(1 << 22)], "{name}");
+    }
+}

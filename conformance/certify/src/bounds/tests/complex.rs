@@ -121,3 +121,15 @@ fn products_that_scale_are_exact() {
     let zeros = one(&text("multiply(x, y)"), &[&[0.3], &[0.0], &[0.9], &[0.0]]);
     assert!(zeros.hard.at(0) > 0.0 && zeros.hard.at(0) < 1e-44);
 }
+
+/// A part of a sum is the sum of that part, whatever the other part of a term is.
+#[test]
+fn parts_of_sums_beside_nans_have_magnitudes() {
+    let text = "HloModule m\nadd { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT s = c64[] add(a, b) }\nENTRY e { x = f32[3] parameter(0)\n y = f32[3] parameter(1)\n z = c64[3] complex(x, y)\n zero = c64[] constant((0, 0))\n s = c64[] reduce(z, zero), dimensions={0}, to_apply=add\n ROOT r = c64[1] reshape(s) }";
+    let large = 16_777_216.0;
+    // The exact imaginary part is 1; step by step it is 0, where one term is not a number.
+    for other in [f32::NAN, f32::INFINITY] {
+        let inputs: [&[f32]; 2] = [&[other, 0.0, other], &[large, 1.0, -large]];
+        assert_eq!(class(text, &inputs, Allowances::STRICT, (other, 0.0)), Class::Explained, "{other}");
+    }
+}

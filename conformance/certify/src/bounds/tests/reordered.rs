@@ -540,6 +540,10 @@ fn of_one_element_the_computation_is_applied_either_way_around() {
             assert!((4.0..4.1).contains(&hard[0]) && hard[1] <= 1e-30, "{ty} {of}: {hard:?}");
         }
     }
+    // 2^60 + 2 or 2^60 - 2, which are the same number in f64.
+    let coarse = "HloModule m\nr { a = s64[] parameter(0)\n b = s64[] parameter(1)\n c = s64[] subtract(a, b)\n d = s64[] constant(1152921504606846976)\n ROOT e = s64[] add(d, c) }\nENTRY e { x = s64[1] parameter(0)\n z = s64[] constant(5)\n ROOT q = s64[] reduce(x, z), dimensions={0}, to_apply=r }";
+    let hard = &free(coarse, &[&[3.0]])[0].1;
+    assert!((4.0..5.0).contains(&hard[0]), "{hard:?}");
     let two = text("f32", "2,2", "reduce(x, z), dimensions={1}");
     assert_eq!(free(&two, &[&[1.0, 2.0, 3.0, 4.0]])[0].1, [f64::INFINITY; 2]);
 }
