@@ -10,6 +10,8 @@
 //!   which is no less than the magnitude of their sum. Only elements that are off by more need the
 //!   magnitudes.
 //! - **Any other instruction**: the rule that finds its bounds, on these operands.
+//! - **Any other fusion, a call, a loop, a branch**: a run with bounds of it alone, if it depends on its
+//!   operands only.
 //!
 //! **Invariants:** what is explained here is explained by the bounds of the run with bounds too: intervals
 //! are no wider than what radii make of them, but for a few units in the last place of f64. Nothing is called
@@ -32,12 +34,14 @@ use hlo_execution::element::Number;
 use hlo_execution::functions::Functions;
 use hlo_execution::run::RunOptions;
 use hlo_execution::verdict::{error_of, same_buffers};
+use hlo_interp::device::host::NoHost;
 use hlo_interp::{Accumulate, Tensor, Value};
 use rustc_hash::FxHashMap;
 
 use super::account::Account;
+use super::probe::Probe;
 use super::rules::{self, Arg, Case, Kind, kind};
-use super::{Bounds, Leaf, Settings, devices};
+use super::{Bounds, Leaf, Settings, Watching, devices, evaluate, exact_tree};
 use program::Program;
 
 /// What the executions of a program's instructions may differ by.
@@ -45,6 +49,8 @@ pub struct Local<'m> {
     module: &'m Module,
     settings: Settings,
     programs: FxHashMap<InstrId, Option<Arc<Program>>>,
+    /// Instructions that call, as programs of their own; `None`: they depend on more than their operands.
+    calls: FxHashMap<InstrId, Option<Arc<Probe>>>,
     nan_bits: bool,
 }
 
@@ -77,7 +83,7 @@ impl Worst {
     }
 
     /// Of one element that is off by `error`, where `bound` is allowed.
-    fn of(expected: f32, actual: f32, error: f64, bound: f64) -> Worst {
+    fn of<T: Number>(expected: T, actual: T, error: f64, bound: f64) -> Worst {
         let (_, ulp) = error_of(expected.parts().0, actual.parts().0);
         Worst { ulp, ratio: error / bound }
     }
@@ -98,11 +104,10 @@ impl<'m> Local<'m> {
         {
             return None;
         }
-        // Beside what the replay keeps: of the reference a quarter, and of the engine as much.
-        let kept = options.limits.memory_bytes / 2;
-        let account = Arc::new(Account::new(options.memory_budget(kept), 1));
+        let account = account(options);
         let settings = Settings { allowances, options: *options, account, nested: true };
-        Some(Local { module, settings, programs: FxHashMap::default(), nan_bits })
+        let (programs, calls) = (FxHashMap::default(), FxHashMap::default());
+        Some(Local { module, settings, programs, calls, nan_bits })
     }
 
     /// What is known of an execution of an instruction on these operands, with the reference's result and an
@@ -117,6 +122,8 @@ impl<'m> Local<'m> {
         if results.len() != given.len() || !results.iter().zip(&given).all(fit) {
             return Known::Nothing;
         }
+        // What one instruction takes too much memory for says nothing of others.
+        self.settings.account = account(&self.settings.options);
         let differs: Vec<bool> = results
             .iter()
             .zip(&given)
@@ -129,8 +136,34 @@ impl<'m> Local<'m> {
         };
         match worst {
             Some(worst) => Known::Explained(worst),
-            None => self.bounds(id, operands, &results).map_or(Known::Nothing, Known::Bounds),
+            None => {
+                let alone = self.bounds(id, operands, &results);
+                alone.or_else(|| self.called(id, operands, &results)).map_or(Known::Nothing, Known::Bounds)
+            }
         }
+    }
+
+    /// The bounds of an instruction that calls computations: a run with bounds of it alone. `None`: that is
+    /// not another execution of the same.
+    fn called(&mut self, id: InstrId, operands: &[Value], results: &[&Tensor]) -> Option<Vec<Bounds>> {
+        let module = self.module;
+        let call = self.calls.entry(id).or_insert_with(|| {
+            let instr = module.instr(id);
+            let calls =
+                matches!(instr.opcode, Opcode::Fusion | Opcode::Call | Opcode::While | Opcode::Conditional);
+            let alone = calls && depends_on_operands_alone(module, id);
+            Probe::retyped(module, instr, &|ty| ty).filter(|_| alone).map(Arc::new)
+        });
+        let call = call.clone()?;
+        let trees = operands.iter().map(exact_tree).collect();
+        let (settings, host) = (self.settings.clone(), Arc::new(NoHost));
+        let (program, arguments) = (call.instruction().0, vec![operands.to_vec()]);
+        let ended = evaluate(program, arguments, vec![trees], settings, host, Watching::default());
+        let (value, tree) = ended.ok()?.pop()?;
+        let (found, bounds) = (value.arrays(), tree.arrays());
+        let same = |(a, b): (&&Tensor, &&Tensor)| same_buffers(a.buffer(), b.buffer(), true);
+        let again = found.len() == results.len() && found.iter().zip(results).all(same);
+        (again && bounds.len() == results.len()).then(|| bounds.into_iter().cloned().collect())
     }
 
     /// The worst of what differs, if intervals explain it all.
@@ -190,6 +223,41 @@ impl<'m> Local<'m> {
         }
         Some(found.into_iter().map(|leaf| leaf.bounds).collect())
     }
+}
+
+/// Where bounds are counted: beside what the replay keeps, of the reference a quarter of the memory and of the
+/// engine as much.
+fn account(options: &RunOptions) -> Arc<Account> {
+    Arc::new(Account::new(options.memory_budget(options.limits.memory_bytes / 2), 1))
+}
+
+/// Whether everything that an instruction calls depends on its operands alone, and is executed once wherever
+/// it stands.
+fn depends_on_operands_alone(module: &Module, id: InstrId) -> bool {
+    let mut seen = Vec::new();
+    let mut todo = module.instr(id).attrs.called_computations().to_vec();
+    while let Some(computation) = todo.pop() {
+        if seen.contains(&computation) {
+            continue;
+        }
+        seen.push(computation);
+        for id in module.instructions(computation) {
+            let instr = module.instr(id);
+            let other = instr.opcode.flags().side_effect
+                || instr.opcode.flags().collective
+                || devices::synchronous(module, instr).is_some()
+                || matches!(
+                    kind(instr.opcode),
+                    Kind::Exchange | Kind::CollectiveFold | Kind::Random | Kind::CustomCall
+                )
+                || matches!(instr.opcode, Opcode::AsyncStart | Opcode::AsyncUpdate | Opcode::AsyncDone);
+            if other {
+                return false;
+            }
+            todo.extend(instr.attrs.called_computations());
+        }
+    }
+    true
 }
 
 /// Whether an instruction gives the elements of its operands, or what is no operand's; or is a fusion of such

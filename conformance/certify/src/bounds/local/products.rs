@@ -1,11 +1,15 @@
-//! Sums of products of f32.
+//! Sums of products of f32, bf16 and f16.
 //!
 //! What an engine gives is within `gamma` times the sum of magnitudes of the exact sum
 //! ([`super::super::sums`]), and the sum of magnitudes is no less than the magnitude of the sum. So an
-//! element that is off by no more than `gamma` times itself needs nothing else; of the others the magnitudes
-//! are added up one by one. A convolution ([`super::windows`]) differs in which products it adds up.
+//! element of f32 that is off by no more than `gamma` times itself needs nothing else; of the others the
+//! magnitudes are added up one by one. A result of a narrower type is accumulated in f32 and rounded: what it
+//! may be is between the roundings of the ends around the exact sum, which is added up as well. A convolution
+//! ([`super::windows`]) differs in which products it adds up.
 
+use hlo::half::{bf16, f16};
 use hlo::{AttrKey, ElementType, InstrId, Instruction, Opcode};
+use hlo_execution::element::Number;
 use hlo_execution::format::Format;
 use hlo_execution::verdict::same;
 use hlo_interp::{Tensor, Value};
@@ -28,8 +32,36 @@ pub(super) trait Products: Sync {
     fn results(&self) -> usize;
     /// The most terms of a result.
     fn terms(&self) -> usize;
-    /// The sum of the magnitudes of a result's terms.
-    fn magnitude(&self, lhs: &[f32], rhs: &[f32], result: usize) -> f64;
+    /// Calls `add` with the indices of the factors of each of a result's terms.
+    fn each(&self, result: usize, add: impl FnMut(usize, usize));
+}
+
+/// Elements of an operand, which f32 holds.
+#[derive(Clone, Copy)]
+enum Elements<'a> {
+    Single(&'a [f32]),
+    Brain(&'a [bf16]),
+    Half(&'a [f16]),
+}
+
+impl<'a> Elements<'a> {
+    fn of(t: &'a Tensor) -> Option<Elements<'a>> {
+        match t.element_type() {
+            ElementType::F32 => Some(Elements::Single(t.slice())),
+            ElementType::BF16 => Some(Elements::Brain(t.slice())),
+            ElementType::F16 => Some(Elements::Half(t.slice())),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn at(self, i: usize) -> f64 {
+        match self {
+            Elements::Single(x) => f64::from(x[i]),
+            Elements::Brain(x) => f64::from(x[i].to_f32()),
+            Elements::Half(x) => f64::from(x[i].to_f32()),
+        }
+    }
 }
 
 /// The operands of a `dot` as matrices: for each batch `m` rows of `k` on the left, and as many columns of
@@ -93,12 +125,11 @@ impl Products for Matrices {
         self.k
     }
 
-    /// The sum of magnitudes of a result.
-    fn magnitude(&self, lhs: &[f32], rhs: &[f32], result: usize) -> f64 {
+    fn each(&self, result: usize, mut add: impl FnMut(usize, usize)) {
         let (row, column) = self.of(result);
         let (row, column) = (self.lhs[0][row], self.rhs[0][column]);
         let each = self.lhs[1].iter().zip(&self.rhs[1]);
-        each.map(|(&i, &j)| f64::from(lhs[row + i]).abs() * f64::from(rhs[column + j]).abs()).sum()
+        each.for_each(|(&i, &j)| add(row + i, column + j));
     }
 }
 
@@ -120,17 +151,28 @@ pub(super) fn explained(
     let instr = local.module.instr(id);
     let ([lhs, rhs], [expected], [actual]) = (operands, expected, actual) else { return None };
     let (lhs, rhs) = (lhs.as_array()?, rhs.as_array()?);
-    let float = |t: &Tensor| t.element_type() == ElementType::F32;
-    if ![lhs, rhs, *expected].into_iter().all(float) {
-        return None;
-    }
     if instr.opcode == Opcode::Convolution {
-        return judged(&Windows::new(instr, lhs, rhs, expected)?, local, [lhs, rhs], expected, actual);
+        return typed(&Windows::new(instr, lhs, rhs, expected)?, local, [lhs, rhs], expected, actual);
     }
-    judged(&Matrices::new(instr, lhs, rhs)?, local, [lhs, rhs], expected, actual)
+    typed(&Matrices::new(instr, lhs, rhs)?, local, [lhs, rhs], expected, actual)
 }
 
-fn judged(
+fn typed(
+    products: &impl Products,
+    local: &Local<'_>,
+    operands: [&Tensor; 2],
+    expected: &Tensor,
+    actual: &Tensor,
+) -> Option<Worst> {
+    match expected.element_type() {
+        ElementType::F32 => judged::<f32>(products, local, operands, expected, actual),
+        ElementType::BF16 => judged::<bf16>(products, local, operands, expected, actual),
+        ElementType::F16 => judged::<f16>(products, local, operands, expected, actual),
+        _ => None,
+    }
+}
+
+fn judged<T: Number + Sync>(
     products: &impl Products,
     local: &Local<'_>,
     [lhs, rhs]: [&Tensor; 2],
@@ -140,23 +182,48 @@ fn judged(
     if products.terms() < 2 || products.results() != expected.len() {
         return None;
     }
+    let (lhs, rhs) = (Elements::of(lhs)?, Elements::of(rhs)?);
+    // An engine may convert operands to the type of the result first: those of other types are left to rules.
+    let holds = |x: Elements<'_>| match x {
+        Elements::Single(_) => T::TYPE == ElementType::F32,
+        Elements::Brain(_) => matches!(T::TYPE, ElementType::F32 | ElementType::BF16),
+        Elements::Half(_) => matches!(T::TYPE, ElementType::F32 | ElementType::F16),
+    };
+    if !holds(lhs) || !holds(rhs) {
+        return None;
+    }
     // Less by more than what these sums in f64 lose.
-    let growth = growth(products.terms()) * (1.0 - 1e-9);
-    let (lhs, rhs) = (lhs.slice::<f32>(), rhs.slice::<f32>());
-    let (expected, actual) = (expected.slice::<f32>(), actual.slice::<f32>());
-    let task = |(task, (expected, actual)): (usize, (&[f32], &[f32]))| {
+    let growth = growth(products.terms()) * (1.0 - 1e-7);
+    let (expected, actual) = (expected.slice::<T>(), actual.slice::<T>());
+    let sums = |result: usize| {
+        let (mut sum, mut magnitude) = (0.0, 0.0);
+        products.each(result, |i, j| {
+            let product = lhs.at(i) * rhs.at(j);
+            sum += product;
+            magnitude += product.abs();
+        });
+        (sum, magnitude)
+    };
+    let value = |x: T| x.parts().0.value();
+    let bound = |result: usize, e: f64, a: f64| {
+        let error = (e - a).abs();
+        if T::TYPE == ElementType::F32 {
+            let own = growth * e.abs() * (1.0 - f64::from(f32::EPSILON));
+            return if error > 0.0 && error <= own { own } else { growth * sums(result).1 };
+        }
+        let (sum, magnitude) = sums(result);
+        let off = growth * magnitude;
+        let end = |x: f64| value(T::from_f64(x));
+        let (low, high) = (end(sum - off), end(sum + off));
+        if low <= a && a <= high { (high - e).max(e - low) } else { 0.0 }
+    };
+    let task = |(task, (expected, actual)): (usize, (&[T], &[T]))| {
         let mut worst = Worst::NONE;
         for (i, (&e, &a)) in expected.iter().zip(actual).enumerate() {
             if same(e, a, local.nan_bits) {
                 continue;
             }
-            let error = (f64::from(e) - f64::from(a)).abs();
-            let own = growth * f64::from(e).abs() * (1.0 - f64::from(f32::EPSILON));
-            let bound = if error > 0.0 && error <= own {
-                own
-            } else {
-                growth * products.magnitude(lhs, rhs, task * TASK + i)
-            };
+            let (error, bound) = ((value(e) - value(a)).abs(), bound(task * TASK + i, value(e), value(a)));
             if !(error > 0.0 && error <= bound && bound.is_finite()) {
                 return None;
             }

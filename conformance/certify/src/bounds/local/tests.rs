@@ -7,7 +7,7 @@ use hlo_interp::device::host::NoHost;
 use hlo_interp::{Interpreter, Options};
 
 use super::*;
-use crate::bounds::certify;
+use crate::bounds::{Certified, certify};
 
 fn parse_text(text: &str) -> (Option<Module>, hlo::Diagnostics) {
     let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
@@ -47,20 +47,51 @@ impl Trial {
         let operands = parameters.map(|(p, seed)| {
             let shape = module.instr(p.unwrap()).shape.expect_array();
             let n = shape.dims.iter().product::<i64>() as usize;
-            Value::Array(Tensor::from_vec(shape.dims.clone(), made(n, seed)))
+            let numbers: Vec<f64> = made(n, seed).into_iter().map(f64::from).collect();
+            Value::Array(crate::bounds::number::tensor(shape.element_type, &shape.dims, &numbers))
         });
         let operands = operands.collect();
         Trial { module, operands }
     }
 
+    /// The result, and the run with bounds.
+    fn certified(&self, allowances: Allowances) -> (Value, Certified) {
+        let expected = Interpreter::new(&self.module, Options::default()).run(self.operands.clone()).unwrap();
+        let arguments = vec![self.operands.iter().map(|v| v.clone().into_literal()).collect()];
+        let inputs = Inputs { arguments, host: Arc::new(NoHost) };
+        let certified = certify(&self.module, inputs, &RunOptions::default(), allowances, &mut ()).unwrap();
+        (expected, certified)
+    }
+
+    /// Of a result of one array of a type: its neighbours and theirs are explained only where the bounds allow
+    /// them; gives of how many that are explained, and how many are not.
+    fn neighbours<T: Number>(&self) -> [usize; 2] {
+        let (expected, certified) = self.certified(Allowances::STRICT);
+        let mut local = Local::new(&self.module, &RunOptions::default(), Allowances::STRICT, false).unwrap();
+        let root = self.module.root(self.module.entry());
+        let (array, bounds) = (expected.as_array().unwrap(), &certified.results[0][0].1);
+        let mut found = [0, 0];
+        for (i, &e) in array.slice::<T>().iter().enumerate() {
+            for step in [1u128, 2, 3, u128::MAX, u128::MAX - 1] {
+                let other = T::from_bits(e.bits().wrapping_add(step));
+                let mut elements = array.slice::<T>().to_vec();
+                elements[i] = other;
+                let actual = Value::Array(Tensor::from_vec(array.dims(), elements));
+                let known = local.judge(root, &self.operands, &expected, &actual);
+                let within = (e.parts().0.value() - other.parts().0.value()).abs() <= bounds.soft.at(i);
+                let explained = matches!(known, Known::Explained(_));
+                assert!(within || !explained, "{i}: {e:?} {other:?} {}", bounds.soft.at(i));
+                found[usize::from(within && !explained)] += usize::from(within);
+            }
+        }
+        found
+    }
+
     /// No difference beyond the bounds is explained; gives of how many within them one is.
     fn run(&self, allowances: Allowances) -> Found {
         let module = &self.module;
-        let expected = Interpreter::new(module, Options::default()).run(self.operands.clone()).unwrap();
-        let arguments = vec![self.operands.iter().map(|v| v.clone().into_literal()).collect()];
-        let inputs = Inputs { arguments, host: Arc::new(NoHost) };
         let options = RunOptions::default();
-        let certified = certify(module, inputs, &options, allowances, &mut ()).unwrap();
+        let (expected, certified) = self.certified(allowances);
         let mut local = Local::new(module, &options, allowances, false).unwrap();
         let root = module.root(module.entry());
         let mut found = Found::default();
@@ -244,4 +275,72 @@ fn columns_beyond_a_panel_are_found() {
         ENTRY e { a = f32[3,20] parameter(0)\n b = f32[20,37] parameter(1)\n c = f32[37] parameter(2)
         ROOT f = f32[3,37] fusion(a, b, c), kind=kLoop, calls=f }",
     );
+}
+
+#[test]
+fn narrow_products_are_added_up() {
+    use hlo::half::{bf16, f16};
+    let text = |lhs: &str, rhs: &str, result: &str| {
+        format!(
+            "ENTRY e {{ a = {lhs}[9,300] parameter(0)\n b = {rhs}[7,300] parameter(1)
+            ROOT d = {result}[9,7] dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}} }}"
+        )
+    };
+    let windows = "ENTRY e { x = bf16[2,7,9,4] parameter(0)\n k = bf16[3,3,4,6] parameter(1)
+        ROOT c = bf16[2,7,9,6] convolution(x, k), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f }";
+    for [explained, left] in [
+        Trial::new(&text("bf16", "bf16", "bf16")).neighbours::<bf16>(),
+        Trial::new(&text("f16", "f16", "f16")).neighbours::<f16>(),
+        Trial::new(&text("bf16", "f16", "f32")).neighbours::<f32>(),
+        Trial::new(windows).neighbours::<bf16>(),
+    ] {
+        // Radii are the same on both sides of a number that may be rounded to one neighbour alone.
+        assert!(explained >= 20 && left <= explained, "{explained} and {left}");
+    }
+    // What is converted to the type of the result first is another sum.
+    assert_eq!(Trial::new(&text("f32", "bf16", "bf16")).neighbours::<bf16>()[0], 0);
+}
+
+/// What calls computations is judged by a run of it alone, if that is another execution of the same.
+#[test]
+fn calls_are_run_alone() {
+    let alone = |text: &str| {
+        let trial = Trial::new(text);
+        let (expected, certified) = trial.certified(Allowances::STRICT);
+        let options = RunOptions::default();
+        let mut local = Local::new(&trial.module, &options, Allowances::STRICT, false).unwrap();
+        let root = trial.module.root(trial.module.entry());
+        let zeros = expected.arrays().into_iter().map(|t| {
+            Value::Array(crate::bounds::number::tensor(t.element_type(), t.dims(), &vec![0.0; t.len()]))
+        });
+        let zeros: Vec<Value> = zeros.collect();
+        let actual = if expected.as_array().is_some() { zeros[0].clone() } else { Value::tuple(zeros) };
+        match local.judge(root, &trial.operands, &expected, &actual) {
+            Known::Bounds(found) => {
+                let of: Vec<Bounds> = certified.results[0].iter().map(|(_, b)| b.clone()).collect();
+                assert_eq!(found, of);
+                true
+            }
+            Known::Explained(_) | Known::Nothing => false,
+        }
+    };
+    assert!(alone(
+        "c { s = (s32[], f32[8]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n n = s32[] constant(5)
+        ROOT p = pred[] compare(i, n), direction=LT }
+        b { s = (s32[], f32[8]) parameter(0)\n i = s32[] get-tuple-element(s), index=0\n one = s32[] constant(1)
+        j = s32[] add(i, one)\n x = f32[8] get-tuple-element(s), index=1\n y = f32[8] exponential(x)
+        z = f32[8] tanh(y)\n ROOT t = (s32[], f32[8]) tuple(j, z) }
+        f { x = f32[8] parameter(0)\n z = s32[] constant(0)\n t = (s32[], f32[8]) tuple(z, x)
+        ROOT w = (s32[], f32[8]) while(t), condition=c, body=b }
+        ENTRY e { x = f32[8] parameter(0)\n ROOT r = (s32[], f32[8]) call(x), to_apply=f }"
+    ));
+    assert!(alone(
+        "f { x = bf16[6,8] parameter(0)\n y = bf16[6,8] exponential(x)\n ROOT z = bf16[6,8] tanh(y) }
+        ENTRY e { x = bf16[6,8] parameter(0)\n ROOT r = bf16[6,8] fusion(x), kind=kLoop, calls=f }"
+    ));
+    assert!(!alone(
+        "f { x = f32[8] parameter(0)\n a = f32[] constant(0)\n b = f32[] constant(1)
+        y = f32[8] rng(a, b), distribution=rng_uniform\n ROOT z = f32[8] add(x, y) }
+        ENTRY e { x = f32[8] parameter(0)\n ROOT r = f32[8] call(x), to_apply=f }"
+    ));
 }

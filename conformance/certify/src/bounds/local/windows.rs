@@ -1,7 +1,7 @@
 //! Which products a convolution adds up.
 
 use hlo::attrs::WindowDim;
-use hlo::{AttrKey, ElementType, Instruction};
+use hlo::{AttrKey, Instruction};
 use hlo_interp::Tensor;
 
 use super::super::folds::window_element;
@@ -41,7 +41,7 @@ impl Windows {
         if of_groups != 1 || dims.unknown.iter().any(|u| !u.is_empty()) {
             return None;
         }
-        if [lhs, rhs, result].iter().any(|t| t.element_type() != ElementType::F32 || t.is_empty()) {
+        if [lhs, rhs, result].iter().any(|t| t.is_empty()) {
             return None;
         }
         let of = |t: &Tensor, d: i64| -> Option<(usize, usize)> {
@@ -96,17 +96,17 @@ impl Products for Windows {
         self.terms
     }
 
-    fn magnitude(&self, lhs: &[f32], rhs: &[f32], result: usize) -> f64 {
+    fn each(&self, result: usize, mut add: impl FnMut(usize, usize)) {
         let coordinate = |(size, stride): (usize, usize)| result / stride % size;
         let (batch, feature) = (coordinate(self.output[0]), coordinate(self.output[1]));
-        let lhs = &lhs
-            [batch * self.batch_stride + feature / self.group * self.channels * self.channel_strides[0]..];
-        let rhs = &rhs[feature * self.feature_stride..];
+        let first = [
+            batch * self.batch_stride + feature / self.group * self.channels * self.channel_strides[0],
+            feature * self.feature_stride,
+        ];
         let outputs: Vec<usize> = self.axes.iter().map(|a| coordinate((a.sizes[2], a.strides[2]))).collect();
         let positions: usize = self.axes.iter().map(|a| a.sizes[1]).product();
-        let mut sum = 0.0;
         'positions: for position in 0..positions {
-            let (mut left, mut right, mut rest) = (0, 0, position);
+            let ([mut left, mut right], mut rest) = (first, position);
             for (axis, &output) in self.axes.iter().zip(&outputs).rev() {
                 let at = rest % axis.sizes[1];
                 rest /= axis.sizes[1];
@@ -116,11 +116,8 @@ impl Products for Windows {
                 right += at * axis.strides[1];
             }
             for c in 0..self.channels {
-                let x = lhs[left + c * self.channel_strides[0]];
-                let y = rhs[right + c * self.channel_strides[1]];
-                sum += f64::from(x).abs() * f64::from(y).abs();
+                add(left + c * self.channel_strides[0], right + c * self.channel_strides[1]);
             }
         }
-        sum
     }
 }
