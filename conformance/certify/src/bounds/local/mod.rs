@@ -28,6 +28,7 @@ mod windows;
 
 use std::sync::Arc;
 
+use hlo::opcode::Family;
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
 use hlo_execution::allowances::Allowances;
 use hlo_execution::element::Number;
@@ -35,7 +36,7 @@ use hlo_execution::functions::Functions;
 use hlo_execution::run::RunOptions;
 use hlo_execution::verdict::{error_of, same_buffers};
 use hlo_interp::device::host::NoHost;
-use hlo_interp::{Accumulate, Tensor, Value};
+use hlo_interp::{Accumulate, Devices, Tensor, Value};
 use rustc_hash::FxHashMap;
 
 use super::account::Account;
@@ -100,12 +101,13 @@ impl<'m> Local<'m> {
     ) -> Option<Local<'m>> {
         if (Allowances { functions: Functions::TABLE, ..allowances }) != Allowances::STRICT
             || options.accumulate != Accumulate::Exact
-            || options.devices.count() != 1
         {
             return None;
         }
+        // What is judged by itself neither meets others nor depends on the device that it is on.
         let account = account(options);
-        let settings = Settings { allowances, options: *options, account, nested: true };
+        let options = RunOptions { devices: Devices::ONE, ..*options };
+        let settings = Settings { allowances, options, account, nested: true };
         let (programs, calls) = (FxHashMap::default(), FxHashMap::default());
         Some(Local { module, settings, programs, calls, nan_bits })
     }
@@ -207,7 +209,7 @@ impl<'m> Local<'m> {
             | Kind::CustomCall
             | Kind::Structure => false,
         };
-        if !alone || devices::synchronous(self.module, instr).is_some() {
+        if !alone || instr.opcode.flags().collective || devices::synchronous(self.module, instr).is_some() {
             return None;
         }
         let leaf = Arc::new(Leaf::default());
@@ -250,6 +252,7 @@ fn depends_on_operands_alone(module: &Module, id: InstrId) -> bool {
                     kind(instr.opcode),
                     Kind::Exchange | Kind::CollectiveFold | Kind::Random | Kind::CustomCall
                 )
+                || instr.opcode.family() == Family::DeviceNumber
                 || matches!(instr.opcode, Opcode::AsyncStart | Opcode::AsyncUpdate | Opcode::AsyncDone);
             if other {
                 return false;

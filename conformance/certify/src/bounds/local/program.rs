@@ -7,7 +7,7 @@
 //! every other node is an interval.
 
 use hlo::attrs::{CompareType, Direction};
-use hlo::opcode::Numeric;
+use hlo::opcode::{Family, Numeric};
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
 
@@ -197,6 +197,7 @@ impl Builder<'_> {
         let plain = instr.attrs.called_computations().is_empty()
             && !instr.opcode.flags().side_effect
             && !instr.opcode.flags().collective
+            && instr.opcode.family() != Family::DeviceNumber
             && !matches!(
                 rules::kind(instr.opcode),
                 rules::Kind::Opaque

@@ -57,19 +57,39 @@ impl Given {
     }
 }
 
-/// Exact values of whole instructions.
+/// Exact values of whole instructions, each until its last use.
 struct Wholes<'a> {
     program: &'a Program,
     module: &'a Module,
     settings: &'a Settings,
     operands: &'a [Value],
     known: FxHashMap<InstrId, Tensor>,
+    /// How often each is still asked for.
+    uses: FxHashMap<InstrId, usize>,
 }
 
 impl Wholes<'_> {
+    /// Says that a value will be asked for once more.
+    fn expect(&mut self, id: InstrId) {
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            let uses = self.uses.entry(id).or_default();
+            *uses += 1;
+            if *uses == 1 && !self.program.operands.contains_key(&id) {
+                todo.extend(self.module.instr(id).operands());
+            }
+        }
+    }
+
+    /// A value that was expected.
     fn value(&mut self, id: InstrId) -> Option<Tensor> {
-        if let Some(known) = self.known.get(&id) {
-            return Some(known.clone());
+        let left = self.uses.get_mut(&id).map_or(0, |uses| {
+            *uses = uses.saturating_sub(1);
+            *uses
+        });
+        let known = if left == 0 { self.known.remove(&id) } else { self.known.get(&id).cloned() };
+        if known.is_some() {
+            return known;
         }
         let instr = self.module.instr(id);
         let found = if let Some(&number) = self.program.operands.get(&id) {
@@ -87,7 +107,9 @@ impl Wholes<'_> {
             .shape
             .as_array()
             .is_some_and(|a| a.dims[..] == *found.dims() && a.element_type == found.element_type());
-        fits.then(|| self.known.insert(id, found.clone()));
+        if fits && left > 0 {
+            self.known.insert(id, found.clone());
+        }
         fits.then_some(found)
     }
 }
@@ -120,7 +142,15 @@ pub(super) fn explained(
         checked.push((node, expected[k].slice::<f32>(), actual[k].slice::<f32>()));
     }
     checked.iter().for_each(|&(node, ..)| need(&program.nodes, node, &mut needed));
-    let mut wholes = Wholes { program, module, settings, operands, known: FxHashMap::default() };
+    let (known, uses) = (FxHashMap::default(), FxHashMap::default());
+    let mut wholes = Wholes { program, module, settings, operands, known, uses };
+    for (node, _) in program.nodes.iter().zip(&needed).filter(|(_, needed)| **needed) {
+        match &node.what {
+            What::Whole(id, _) => wholes.expect(*id),
+            What::Found(id) => module.instr(*id).operands().iter().for_each(|&o| wholes.expect(o)),
+            _ => {}
+        }
+    }
     let mut given: Vec<Option<Given>> = Vec::with_capacity(needed.len());
     for (node, &needed) in program.nodes.iter().zip(&needed) {
         given.push(match &node.what {
