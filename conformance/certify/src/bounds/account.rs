@@ -10,12 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 use hlo::diag::codes;
 use hlo::opcode::Numeric;
-use hlo::{InstrId, Instruction, Module};
+use hlo::{AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, Opcode};
 use hlo_execution::allowances::Allowances;
 use hlo_interp::{Beside, ErrorKind, Held, Options, RunError};
 
-use super::rules::{Case, Kind, kind};
 use hlo_system::memory_budget::MemoryBudget;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::rules::{self, Case, Kind, kind};
 
 /// The account of one certification.
 #[derive(Debug)]
@@ -135,37 +137,93 @@ impl Account {
     }
 }
 
-/// The least effort that the bounds of a program take: that of what its entry computation executes, and what
-/// is not exact whatever its operands are.
+/// About the least effort that the bounds of a program take: that of what its entry computation and what this
+/// calls execute once, where something is not exact whatever its operands are, or works on what is not.
 pub(super) fn least_effort(module: &Module, allowances: &Allowances) -> u64 {
-    let entry = module.entry();
-    let mut live = vec![false; module.instruction_capacity()];
-    live[module.root(entry).index()] = true;
-    let order: Vec<InstrId> = module.instructions(entry).collect();
-    let elements = |id: InstrId| {
-        let leaves = module.instr(id).shape.leaves();
+    let mut effort = Effort { module, allowances, known: FxHashMap::default() };
+    effort.of(module.entry(), 0)
+}
+
+/// Computations called within each other that are looked into: the rest of a program counts as exact.
+const MAX_LOOKED_INTO: usize = 64;
+
+struct Effort<'a> {
+    module: &'a Module,
+    allowances: &'a Allowances,
+    /// Of computations called.
+    known: FxHashMap<ComputationId, u64>,
+}
+
+impl Effort<'_> {
+    fn elements(&self, id: InstrId) -> u64 {
+        let leaves = self.module.instr(id).shape.leaves();
         let fixed =
             leaves.iter().filter_map(|s| s.as_array().filter(|a| !a.is_dynamic())?.checked_elements());
         fixed.map(|n| n as u64).sum::<u64>()
-    };
-    let mut effort = 0u64;
-    for &id in order.iter().rev() {
-        let instr = module.instr(id);
-        if !live[id.index()] && !instr.opcode.flags().side_effect {
-            continue;
-        }
-        instr.operands().iter().for_each(|o| live[o.index()] = true);
-        let float = instr.shape.element_type().filter(|ty| ty.is_float());
-        let inexact = matches!(kind(instr.opcode), Kind::Elementwise | Kind::Sum)
-            && float.is_some_and(|ty| {
-                matches!(allowances.numeric(instr.opcode, ty), Numeric::Ulp(1..) | Numeric::Sum)
-            });
-        if inexact {
-            let operands = instr.operands().iter().map(|&o| elements(o)).sum::<u64>();
-            effort = effort.saturating_add(elements(id).saturating_add(operands).max(RULE_ELEMENTS));
+    }
+
+    /// Whether an instruction of floats is not exact, whatever its operands are.
+    fn is_inexact(&self, id: InstrId) -> bool {
+        let instr = self.module.instr(id);
+        let Some(ty) = instr.shape.element_type().filter(|ty| ty.is_float()) else { return false };
+        let sum = || {
+            let region = instr.attrs.computation(AttrKey::ToApply);
+            region.and_then(|c| rules::monoid(self.module, c)) == Some(Opcode::Add)
+        };
+        match kind(instr.opcode) {
+            Kind::Elementwise | Kind::Sum => {
+                matches!(self.allowances.numeric(instr.opcode, ty), Numeric::Ulp(1..) | Numeric::Sum)
+            }
+            Kind::Region => sum(),
+            _ => false,
         }
     }
-    effort
+
+    fn of(&mut self, computation: ComputationId, depth: usize) -> u64 {
+        if let Some(&known) = self.known.get(&computation) {
+            return known;
+        }
+        let module = self.module;
+        let order: Vec<InstrId> = module.instructions(computation).collect();
+        let mut live = FxHashSet::from_iter([module.root(computation)]);
+        for &id in order.iter().rev() {
+            let instr = module.instr(id);
+            if live.contains(&id) || instr.opcode.flags().side_effect {
+                live.extend(instr.operands());
+            }
+        }
+        let mut effort = 0u64;
+        let mut inexact: FxHashSet<InstrId> = FxHashSet::default();
+        for &id in order.iter().filter(|id| live.contains(id)) {
+            let instr = module.instr(id);
+            if matches!(instr.opcode, Opcode::Call | Opcode::Fusion) && depth < MAX_LOOKED_INTO {
+                let called = instr.attrs.called_computations();
+                let within = called.iter().map(|&c| self.of(c, depth + 1)).fold(0, u64::saturating_add);
+                effort = effort.saturating_add(within);
+                if within > 0 {
+                    inexact.insert(id);
+                }
+                continue;
+            }
+            let float = instr.shape.element_type().is_some_and(ElementType::is_float);
+            let handed_on = match kind(instr.opcode) {
+                Kind::Elementwise | Kind::Movement(_) | Kind::Sum => {
+                    float && instr.operands().iter().any(|o| inexact.contains(o))
+                }
+                _ => instr.opcode == Opcode::GetTupleElement && inexact.contains(&instr.operands()[0]),
+            };
+            if !handed_on && !self.is_inexact(id) {
+                continue;
+            }
+            inexact.insert(id);
+            if instr.opcode != Opcode::GetTupleElement {
+                let operands = instr.operands().iter().map(|&o| self.elements(o)).sum::<u64>();
+                effort = effort.saturating_add(self.elements(id).saturating_add(operands).max(RULE_ELEMENTS));
+            }
+        }
+        self.known.insert(computation, effort);
+        effort
+    }
 }
 
 fn exhausted(instr: &Instruction, message: String) -> RunError {
