@@ -22,8 +22,6 @@ mod fold;
 mod products;
 mod program;
 mod rows;
-#[cfg(test)]
-mod tests;
 mod windows;
 
 use std::sync::Arc;

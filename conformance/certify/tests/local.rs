@@ -1,13 +1,24 @@
+//! Executions judged by their operands ([`hlo_certify::bounds::Local`]), held against the run with bounds.
+
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
-use hlo_execution::run::Inputs;
+use hlo::{BufferOf, ElementType, Module, with_element_type};
+use hlo_certify::bounds::{Bounds, Certified, Known, Local, certify};
+use hlo_execution::allowances::Allowances;
+use hlo_execution::element::Number;
+use hlo_execution::run::{Inputs, RunOptions};
 use hlo_interp::device::host::NoHost;
-use hlo_interp::{Interpreter, Options};
+use hlo_interp::{Interpreter, Options, Tensor, Value};
 
-use super::*;
-use crate::bounds::{Certified, certify};
+/// An array of a type.
+fn typed(ty: ElementType, dims: &[i64], numbers: &[f64]) -> Value {
+    let buffer = with_element_type!(ty, T => {
+        <T as BufferOf>::wrap(numbers.iter().map(|&x| <T as Number>::from_parts(x, 0.0)).collect())
+    });
+    Value::Array(Tensor::new(dims, buffer))
+}
 
 fn parse_text(text: &str) -> (Option<Module>, hlo::Diagnostics) {
     let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
@@ -48,7 +59,7 @@ impl Trial {
             let shape = module.instr(p.unwrap()).shape.expect_array();
             let n = shape.dims.iter().product::<i64>() as usize;
             let numbers: Vec<f64> = made(n, seed).into_iter().map(f64::from).collect();
-            Value::Array(crate::bounds::number::tensor(shape.element_type, &shape.dims, &numbers))
+            typed(shape.element_type, &shape.dims, &numbers)
         });
         let operands = operands.collect();
         Trial { module, operands }
@@ -310,9 +321,8 @@ fn calls_are_run_alone() {
         let options = RunOptions::default();
         let mut local = Local::new(&trial.module, &options, Allowances::STRICT, false).unwrap();
         let root = trial.module.root(trial.module.entry());
-        let zeros = expected.arrays().into_iter().map(|t| {
-            Value::Array(crate::bounds::number::tensor(t.element_type(), t.dims(), &vec![0.0; t.len()]))
-        });
+        let zeros =
+            expected.arrays().into_iter().map(|t| typed(t.element_type(), t.dims(), &vec![0.0; t.len()]));
         let zeros: Vec<Value> = zeros.collect();
         let actual = if expected.as_array().is_some() { zeros[0].clone() } else { Value::tuple(zeros) };
         match local.judge(root, &trial.operands, &expected, &actual) {
