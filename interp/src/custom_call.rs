@@ -158,6 +158,9 @@ fn may_fit(value: &Shape, shape: &Shape) -> bool {
     }
 }
 
+/// Why a call of one array is refused that has something else.
+pub(crate) const NOT_ONE_ARRAY: &str = "with other than one array";
+
 /// A call: the instruction, in its module.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {

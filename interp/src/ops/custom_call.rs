@@ -6,7 +6,7 @@ use super::collective::shards;
 use super::common::{dims, results};
 use super::sort::{self, Lines};
 use super::{Args, Cx, Outcome, lapack, library, topk};
-use crate::custom_call::{Call, Invocation, Meaning};
+use crate::custom_call::{Call, Invocation, Meaning, NOT_ONE_ARRAY};
 use crate::engine::fits;
 use crate::error::Result;
 use crate::region::FloatOrder;
@@ -182,8 +182,6 @@ fn top_k_form(call: &Call<'_>) -> Result<(usize, Option<ComputationId>)> {
     let comparator = call.instruction.attrs.called_computations().first().copied();
     Ok((usize::try_from(k).unwrap_or(0), comparator))
 }
-
-const NOT_ONE_ARRAY: &str = "with other than one array";
 
 /// Refuses a `TopK` of a form that [`top_k`] refuses.
 fn check_top_k(call: &Call<'_>) -> Result<()> {

@@ -277,8 +277,7 @@ fn functions_of_a_compiled_program_are_compiled_when_they_are_called() {
         assert_eq!(values(&results[0]), [16384.0]);
         assert_eq!(values(&results[1]), [4.0; 4096]);
     }
-    // `norm` and `nested` were compiled, of which the latter is interpreted for its custom call; `idle` was never
-    // called.
+    // The entry, `norm` and `nested` (which is interpreted, since it has a custom call). `idle` is not called.
     assert_eq!(backend.compilations(), 3);
 }
 

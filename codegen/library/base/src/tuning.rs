@@ -17,7 +17,7 @@ pub struct Tuning {
     pub what: &'static str,
     /// Terms of a block of a product of words of 4 bytes whose right operand is packed.
     pub depth: usize,
-    /// Bytes of a packed right operand that the second-level cache holds beside all else.
+    /// Bytes of a packed right operand, or of a block of rows, that the second-level cache holds beside all else.
     pub near: usize,
     /// The maximum of rows with which a right operand beyond 1 MiB is multiplied in place: with more, packing
     /// it is a small part of the work.

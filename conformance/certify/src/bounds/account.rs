@@ -166,15 +166,14 @@ impl Effort<'_> {
     fn is_inexact(&self, id: InstrId) -> bool {
         let instr = self.module.instr(id);
         let Some(ty) = instr.shape.element_type().filter(|ty| ty.is_float()) else { return false };
-        let sum = || {
-            let region = instr.attrs.computation(AttrKey::ToApply);
-            region.and_then(|c| rules::monoid(self.module, c)) == Some(Opcode::Add)
-        };
         match kind(instr.opcode) {
             Kind::Elementwise | Kind::Sum => {
                 matches!(self.allowances.numeric(instr.opcode, ty), Numeric::Ulp(1..) | Numeric::Sum)
             }
-            Kind::Region => sum(),
+            Kind::Region => {
+                let region = instr.attrs.computation(AttrKey::ToApply);
+                region.and_then(|c| rules::monoid(self.module, c)) == Some(Opcode::Add)
+            }
             _ => false,
         }
     }

@@ -421,7 +421,7 @@ ENTRY e {
 
 #[test]
 fn sums_of_doubles_stay_in_doubles_whatever_their_operands_are() {
-    // 2^24 and 1, of which f32 does not hold the sum.
+    // 2^24 + 1 is not representable in f32.
     let text = "HloModule m
     ENTRY e { a = f32[2] parameter(0)\n b = f32[2] parameter(1)\n h = f16[2] convert(b)
       d = f64[] dot(a, h), lhs_contracting_dims={0}, rhs_contracting_dims={0}

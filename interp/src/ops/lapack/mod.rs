@@ -3,9 +3,10 @@
 //!
 //! A call is a routine on each matrix of a batch. Its settings are in `backend_config`, a dictionary of MLIR;
 //! its operands and results are matrices in column-major layouts, vectors and an `s32` `info`, as in jaxlib's
-//! `lapack_kernels.cc`. **Invariant:** what does not fit is refused before anything is computed, and by
-//! [`check`] without values, so that nothing needs to run for that. The computation is in [`hlo_matrices`], each element of a result rounded once; where LAPACK leaves a result
-//! unspecified, it is what the module of the routine's family says.
+//! `lapack_kernels.cc`. **Invariant:** what does not fit is refused before anything is computed; [`check`]
+//! refuses the same from shapes alone, before a run. The computation is in [`hlo_matrices`], each element of a
+//! result rounded once; where LAPACK leaves a result unspecified, it is what the module of the routine's
+//! family says.
 
 mod config;
 mod eigen;

@@ -3,12 +3,11 @@
 use hlo::diag::codes;
 use hlo::{ArrayShape, ElementType, Shape, UNBOUNDED};
 
-use crate::custom_call::Call;
+use crate::custom_call::{Call, NOT_ONE_ARRAY};
 use crate::error::Result;
 use crate::ops::{Cx, movement};
 use crate::value::{Tensor, Value};
 
-const NOT_ONE_ARRAY: &str = "with other than one array";
 const NO_SIZES: &str = "without a size for each dimension";
 
 /// Refuses a `PadToStatic` that [`pad_to_static`] refuses.

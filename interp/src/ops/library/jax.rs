@@ -4,7 +4,7 @@ use hlo::{ArrayShape, ElementType, Opcode, Shape, UNBOUNDED};
 
 use super::Refusal;
 use super::body::{Body, Built};
-use crate::custom_call::{Call, has_static_sizes};
+use crate::custom_call::{Call, NOT_ONE_ARRAY, has_static_sizes};
 use crate::error::Result;
 use crate::ops::Cx;
 use crate::value::{Tensor, Value, sizes};
@@ -54,8 +54,6 @@ pub(super) fn unary(body: &mut Body<'_>) -> Built {
     let y = body.unary(opcode, x)?;
     body.results(&[y])
 }
-
-const NOT_ONE_ARRAY: &str = "with other than one array";
 
 /// Refuses a call that [`lu_pivots_to_permutation`] refuses whatever the sizes at run time.
 pub(super) fn check_pivots(call: &Call<'_>) -> Result<()> {

@@ -37,7 +37,7 @@ const MAX_L1_PANEL_BYTES: usize = 16 << 10;
 /// by the time of a term.
 const PREFETCH_DISTANCE_TERMS: usize = 64;
 
-/// The same of one that is in the second-level cache.
+/// The same of a panel that is in the second-level cache.
 const L1_PREFETCH_DISTANCE_TERMS: usize = 8;
 
 /// A convolution whose window is small.
@@ -110,10 +110,10 @@ impl Forward {
             return None;
         }
         let in_place = types.0 == ElementType::F32 && outer.channel_stride == 1 && !x.has_holes();
-        let mut block = [y.output, x.output];
         if in_place && taps == 1 && outputs == x.output {
             return Some(Forward::pointwise(common));
         }
+        let mut block = [y.output, x.output];
         while block[1] > 4 * size.rows && common.slab([1, block[1]]) > SLAB_ELEMENTS {
             block[1] = block[1].div_ceil(2).next_multiple_of(size.rows);
         }
@@ -331,17 +331,16 @@ impl Forward {
                                 false => (sums, MAX_COLUMNS as isize),
                             };
                             for (first, rows) in size.tiles(count) {
-                                let last = begin + first + rows == task.x.len();
-                                let along = x.stride * step;
-                                let next_rows = match (panel == task.panels.start, last) {
-                                    // Of larger windows most has been read for the rows before.
-                                    _ if self.common.taps() > 1 => 0,
-                                    (false, _) => 0,
-                                    (true, false) => rows as isize * along,
-                                    (true, true) if oy + 1 < task.y.end => {
-                                        y.stride * line - (begin + first) as isize * along
-                                    }
-                                    (true, true) => 0,
+                                // The first panel meets the rows for the first time. Of larger windows most has
+                                // been read for the rows before.
+                                let next_rows = if self.common.taps() > 1 || panel > task.panels.start {
+                                    0
+                                } else if begin + first + rows < task.x.len() {
+                                    rows as isize * x.stride * step
+                                } else if oy + 1 < task.y.end {
+                                    y.stride * line - (begin + first) as isize * x.stride * step
+                                } else {
+                                    0
                                 };
                                 let next = Next { rows: next_rows, panel: next_panel, panel_lines };
                                 next_panel = next_panel.wrapping_add(chunks * panel_lines * WIDTH);

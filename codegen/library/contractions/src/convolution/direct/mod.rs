@@ -396,8 +396,8 @@ impl Common {
     }
 }
 
-/// Collapses dimensions of a pointwise convolution (windows of one element, neither strided nor padded): positions
-/// that are contiguous in input and result, of all examples if they are too, are one axis.
+/// Collapses the spatial dimensions of a pointwise convolution (windows of one element, neither strided nor
+/// padded) if positions are contiguous in input and result, and the batch dimension if examples are too.
 fn collapse(lanes: &mut [Lane; 3], outer: &mut Outer) {
     let whole =
         |axis: &Axis| axis.kernel == 1 && axis.stride == 1 && axis.padding == 0 && axis.input == axis.output;

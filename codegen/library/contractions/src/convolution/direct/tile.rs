@@ -78,11 +78,12 @@ pub(super) struct Tile<'a> {
     /// The prefetch distance of `b`, in elements; 0: it is in a near cache. Only tiles that multiplications
     /// bound prefetch ([`ROWS_OF_FEW_LOADS`]).
     pub(super) ahead: usize,
-    /// What is prefetched beside, for what follows.
+    /// What is prefetched for the tiles after it.
     pub(super) next: Next,
 }
 
-/// What follows a tile, which a tile of strided rows prefetches while it sums (AVX-512). Addresses need not be valid.
+/// What is read after a tile, and prefetched by it while it sums (tiles of AVX-512 whose rows are not
+/// adjacent). Addresses need not be valid.
 #[derive(Clone, Copy)]
 pub(super) struct Next {
     /// Where the rows of the next tile are in `a`, in elements from those of this one; 0: in a near cache.
