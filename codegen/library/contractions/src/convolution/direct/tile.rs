@@ -82,8 +82,8 @@ pub(super) struct Tile<'a> {
     pub(super) next: Next,
 }
 
-/// What is read after a tile, and prefetched by it while it sums (tiles of AVX-512 whose rows are not
-/// adjacent). Addresses need not be valid.
+/// What is read after a tile, and prefetched by it while it sums, if its rows are not adjacent (tiles of AVX2:
+/// only the rows). Addresses need not be valid.
 #[derive(Clone, Copy)]
 pub(super) struct Next {
     /// Where the rows of the next tile are in `a`, in elements from those of this one; 0: in a near cache.
@@ -104,6 +104,15 @@ pub(super) const LINE_TERMS: usize = 16;
 /// Rows from which a tile of two vectors is bound by multiplications, not by loads.
 const ROWS_OF_FEW_LOADS: usize = 4;
 
+/// Prefetches [`LINE_TERMS`] terms of the rows of the next tile, where this one is at `a`. A prefetch never
+/// faults: an address beyond the operand is harmless.
+#[inline(always)]
+fn fetch_rows<const R: usize>(t: &Tile<'_>, a: *const f32) {
+    for r in 0..R {
+        prefetch_far(a.wrapping_offset(t.next.rows + r as isize * t.a_row).cast());
+    }
+}
+
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn tile<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<'_>) {
     use std::arch::x86_64::*;
@@ -123,11 +132,8 @@ unsafe fn tile<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<
         for segment in t.segments {
             let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
             for first in (0..segment.terms).step_by(LINE_TERMS) {
-                // A prefetch never faults: an address beyond the operand is harmless.
                 if !CONTIGUOUS && t.next.rows != 0 {
-                    for r in 0..R {
-                        prefetch_far(a.wrapping_offset(t.next.rows + r as isize * t.a_row).cast());
-                    }
+                    fetch_rows::<R>(t, a);
                 }
                 if !CONTIGUOUS {
                     for _ in 0..t.next.panel_lines {
@@ -170,7 +176,46 @@ unsafe fn tile<const R: usize, const V: usize, const CONTIGUOUS: bool>(t: &Tile<
     }
 }
 
-/// The same by AVX2. `WHOLE`: there are all columns of the last vector.
+/// Adds terms at `a` and `b` to the sums of a tile of AVX2; gives where the next ones are. `WHOLE`: there are
+/// all columns of the last vector.
+///
+/// # Safety
+/// As of [`Tile::run`].
+#[inline(always)]
+unsafe fn add_terms<const R: usize, const V: usize, const CONTIGUOUS: bool, const WHOLE: bool>(
+    t: &Tile<'_>,
+    (mut a, mut b): (*const f32, *const f32),
+    terms: usize,
+    sums: &mut [[<Avx2F32 as Step>::C; V]; R],
+) -> (*const f32, *const f32) {
+    const N: usize = Avx2F32::N;
+    let last = t.columns - (V - 1) * N;
+    // SAFETY: the caller says that rows, columns and segments are there; columns beyond are masked.
+    unsafe {
+        for _ in 0..terms {
+            if R >= ROWS_OF_FEW_LOADS && V == 2 {
+                // Both vectors are a line.
+                prefetch(b.wrapping_add(t.ahead).cast());
+            }
+            let from = b.add((V - 1) * N);
+            let mut words = [if WHOLE { Avx2F32::load(from) } else { Avx2F32::load_part(from, last) }; V];
+            for v in 0..V - 1 {
+                words[v] = Avx2F32::load(b.add(v * N));
+            }
+            for r in 0..R {
+                let x = Avx2F32::splat(if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) });
+                for v in 0..V {
+                    sums[r][v] = Avx2F32::madd(x, words[v], sums[r][v]);
+                }
+            }
+            a = a.offset(t.a_term);
+            b = b.offset(t.b_term);
+        }
+    }
+    (a, b)
+}
+
+/// The same by AVX2.
 ///
 /// # Safety
 /// As of [`Tile::run`].
@@ -188,26 +233,17 @@ unsafe fn narrow_tile<const R: usize, const V: usize, const CONTIGUOUS: bool, co
             prefetch(t.c.wrapping_offset(r as isize * t.c_row).cast());
         }
         for segment in t.segments {
-            let (mut a, mut b) = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
-            for _ in 0..segment.terms {
-                if R >= ROWS_OF_FEW_LOADS && V == 2 {
-                    // Both vectors are a line.
-                    prefetch(b.wrapping_add(t.ahead).cast());
+            let mut at = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
+            // Sums take all registers but four, so that a loop in parts costs a twentieth: only where rows are
+            // far, and the rest is left to the prefetch of `b`.
+            if !CONTIGUOUS && t.next.rows != 0 {
+                for first in (0..segment.terms).step_by(LINE_TERMS) {
+                    fetch_rows::<R>(t, at.0);
+                    let terms = LINE_TERMS.min(segment.terms - first);
+                    at = add_terms::<R, V, CONTIGUOUS, WHOLE>(t, at, terms, &mut sums);
                 }
-                let from = b.add((V - 1) * N);
-                let mut words = [if WHOLE { Avx2F32::load(from) } else { Avx2F32::load_part(from, last) }; V];
-                for v in 0..V - 1 {
-                    words[v] = Avx2F32::load(b.add(v * N));
-                }
-                for r in 0..R {
-                    let x =
-                        Avx2F32::splat(if CONTIGUOUS { *a.add(r) } else { *a.offset(r as isize * t.a_row) });
-                    for v in 0..V {
-                        sums[r][v] = Avx2F32::madd(x, words[v], sums[r][v]);
-                    }
-                }
-                a = a.offset(t.a_term);
-                b = b.offset(t.b_term);
+            } else {
+                add_terms::<R, V, CONTIGUOUS, WHOLE>(t, at, segment.terms, &mut sums);
             }
         }
         for r in 0..R {
