@@ -305,6 +305,82 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     Some(vec![settled(case, 0, &off, mode)])
 }
 
+/// What a solver by the inverse of a triangular matrix goes through, in magnitudes. With `M` the inverse of the
+/// matrix of magnitudes `|a|` whose elements off the diagonal are negative, `|A^-1| <= M`, and the solution is
+/// off by some units of `M |A| M |b|` (Higham, Accuracy and Stability of Numerical Algorithms, section 14.2.1,
+/// and the product with `b`).
+struct Inverse<'a> {
+    n: usize,
+    /// The elements below the diagonal by rows, in the order of the steps.
+    rows: &'a Row,
+    diagonal: &'a [Ball],
+    unit: Unit,
+    /// How large elements of the inverse may be while it is computed; infinite where that overflows.
+    largest: f64,
+}
+
+impl<'a> Inverse<'a> {
+    /// `most`: what arithmetic of the type does not leave.
+    fn new(n: usize, rows: &'a Row, diagonal: &'a [Ball], unit: Unit, most: f64) -> Inverse<'a> {
+        let mut inverse = Inverse { n, rows, diagonal, unit, largest: UNKNOWN };
+        let size = |x: Ball| x.size + x.off;
+        let (ones, along) = (vec![1.0; n], diagonal.iter().map(|&d| size(d)).collect::<Vec<f64>>());
+        let (sums, scaled) = (inverse.solved(&ones), inverse.solved(&along));
+        // Scaled to a unit diagonal by rows or by columns, before the inversion and after it.
+        let quotients = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| {
+            let x = rows.size[i * n + j] + rows.off[i * n + j];
+            x / inverse.least(i).min(inverse.least(j))
+        });
+        let products = (0..n).map(|i| (sums[i] * along[i]).max(scaled[i]).max(sums[i]).max(along[i]));
+        let largest = quotients
+            .chain(products)
+            .fold(1.0, |most: f64, x| if x.is_nan() { UNKNOWN } else { most.max(x) });
+        inverse.largest = if largest < most { largest } else { UNKNOWN };
+        inverse
+    }
+
+    fn least(&self, i: usize) -> f64 {
+        (self.diagonal[i].size - self.diagonal[i].off).max(0.0)
+    }
+
+    /// `M x`.
+    fn solved(&self, x: &[f64]) -> Vec<f64> {
+        let mut solved = vec![0.0; self.n];
+        for i in 0..self.n {
+            let row = self.rows.part(i * self.n, i);
+            let sum: f64 = (0..i).map(|j| (row.size[j] + row.off[j]) * solved[j]).sum();
+            solved[i] = (x[i] + sum) / self.least(i) * (1.0 + (self.n as f64 + 4.0) * f64::EPSILON);
+        }
+        solved
+    }
+
+    /// What the solution is off by, by magnitudes on the right; infinite where it may overflow.
+    fn off(&self, given: &[f64], most: f64) -> Vec<f64> {
+        let x = self.solved(given);
+        let sum: f64 = given.iter().sum();
+        if self.largest == UNKNOWN || !std::iter::once(&sum).chain(&x).all(|&x| x < most) {
+            return vec![UNKNOWN; self.n];
+        }
+        let product: Vec<f64> = (0..self.n)
+            .map(|i| {
+                let row = self.rows.part(i * self.n, i);
+                let below: f64 = (0..i).map(|j| (row.size[j] + row.off[j]) * x[j]).sum();
+                below + (self.diagonal[i].size + self.diagonal[i].off) * x[i]
+            })
+            .collect();
+        let n = self.n as f64;
+        let small = self.unit.absolute * (2.0 * n + 8.0) * self.largest;
+        let units = gamma(3.0 * n + 12.0, self.unit.relative);
+        let of = self.solved(&product);
+        (0..self.n)
+            .map(|i| {
+                let off = units * of[i] + small * (1.0 + sum * (1.0 + 1.0 / self.least(i)));
+                if off.is_nan() { UNKNOWN } else { off }
+            })
+            .collect()
+    }
+}
+
 /// `triangular-solve`: step by step, or all at once ([`Substitution`]), whichever says more.
 pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let [result] = case.results[..] else { return None };
@@ -349,6 +425,18 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
             (matrix_rows.size[i * n + j], matrix_rows.off[i * n + j]) =
                 (a.modulus(from), radii[0].at(from) * root);
         }
+        let diagonals: Vec<Ball> = (0..n)
+            .map(line)
+            .map(|i| match one {
+                true => Ball::new(1.0, 0.0),
+                false => Ball::new(a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root),
+            })
+            .collect();
+        let inverse = case
+            .settings
+            .allowances
+            .decompositions
+            .then(|| Inverse::new(n, &matrix_rows, &diagonals, unit, most));
         for c in 0..columns {
             let mut solved = Row::zeros(n);
             let mut overflows = n;
@@ -375,6 +463,18 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                 let given: Vec<f64> = (0..n).map(|i| radii[1].at(offset(line(i), c)) * root).collect();
                 for (i, found) in whole.radii(&x, &given).into_iter().enumerate() {
                     off[offset(line(i), c)] = off[offset(line(i), c)].min(found);
+                }
+            }
+            if let Some(inverse) = &inverse {
+                let given: Vec<f64> = (0..n)
+                    .map(|i| offset(line(i), c))
+                    .map(|at| b.modulus(at) + radii[1].at(at) * root)
+                    .collect();
+                for (i, found) in inverse.off(&given, most).into_iter().enumerate() {
+                    // Whether it overflows is a decision.
+                    if mode == Mode::Hard || found.is_finite() {
+                        off[offset(line(i), c)] += found;
+                    }
                 }
             }
             if mode == Mode::Hard {
@@ -463,6 +563,24 @@ impl<'a> Batch<'a> {
         Ball::new(g, (most - g) * (1.0 + 1e-9)).rounded(self.unit.times(6.0))
     }
 
+    /// Whether each step may be one of the operands' type.
+    fn by_steps(&self) -> bool {
+        let allowed = &self.case.settings.allowances;
+        allowed.affine_batch_norm && allowed.narrow_accumulator
+    }
+
+    /// The quotient by the number of elements of a feature, which steps in the type have as one of its numbers.
+    fn over(&self, b: Ball, mode: Mode) -> Ball {
+        let quotient = Ball { size: b.size / self.count, off: b.off / self.count };
+        if !self.by_steps() {
+            return quotient.rounded(self.unit.times(2.0));
+        }
+        if mode == Mode::Hard && self.overflows(Ball::new(self.count, self.unit.relative * self.count)) {
+            return Ball { off: UNKNOWN, ..quotient };
+        }
+        quotient.rounded(self.unit.steps(3.0))
+    }
+
     /// Whether an intermediate value may be too large for the type.
     fn overflows(&self, ball: Ball) -> bool {
         let max = Format::of(self.arrays[0].ty).map_or(f64::INFINITY, |f| f.max);
@@ -504,6 +622,7 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let batch = Batch::new(case, radii)?;
     let u = batch.unit;
     let n = batch.feature.len();
+    let over = |b: Ball| batch.over(b, mode);
     // The distance of an element from a mean that is an operand.
     let from_mean = |mean: usize, i: usize| {
         let (x, m) = (batch.ball(0, i), batch.ball(mean, batch.feature[i]));
@@ -529,8 +648,6 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
         return batch.results(&[normalized(centered, &g.collect::<Vec<_>>())], mode);
     }
     if case.opcode() == Opcode::BatchNormTraining {
-        let over =
-            |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
         let mean: Vec<Ball> = batch.sums(mode, |i| batch.ball(0, i)).into_iter().map(over).collect();
         let squares = batch.sums(mode, |i| batch.ball(0, i).times(batch.ball(0, i), u));
         // The mean of squares less the square of the mean, at the worst.
@@ -558,12 +675,20 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let scale: Vec<f64> = scale.collect();
     let dx = (0..n).map(|i| {
         let f = batch.feature[i];
-        let over =
-            |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
         let third = [centered(i), g[f], g[f], over(product[f])];
         let third = batch.product(&third, u.times(4.0), mode);
         let inner = batch.ball(4, i).plus(over(offset[f]), u.times(4.0)).plus(third, u.times(4.0));
-        batch.product(&[inner, g[f], batch.ball(1, f)], u.times(4.0), mode).off
+        let off = batch.product(&[inner, g[f], batch.ball(1, f)], u.times(4.0), mode).off;
+        if !batch.by_steps() {
+            return off;
+        }
+        // All but the factor multiplied with the number of elements, by which the factor is divided.
+        let count = Ball::new(batch.count, 0.0).rounded(u.times(2.0));
+        let first = batch.product(&[batch.ball(4, i), count], u.times(2.0), mode);
+        let third = batch.product(&[centered(i), g[f], g[f], product[f]], u.times(4.0), mode);
+        let inner = first.plus(offset[f], u.times(2.0)).plus(third, u.times(2.0));
+        let one = over(Ball::new(1.0, 0.0));
+        off.max(batch.product(&[inner, g[f], batch.ball(1, f), one], u.times(4.0), mode).off)
     });
     let dx: Vec<f64> = dx.collect();
     batch.results(&[dx, scale, offset.into_iter().map(|o| o.off).collect()], mode)
