@@ -472,7 +472,7 @@ pub(super) fn gamma(n: f64, unit: f64) -> f64 {
     }
 }
 
-fn exponential(x: f64) -> f64 {
+pub(super) fn exponential(x: f64) -> f64 {
     fn of<T: hlo_arithmetic::scalar::Elementary>(x: T) -> T {
         x.exponential()
     }

@@ -10,6 +10,7 @@ mod liberties;
 mod limits;
 mod linear;
 mod logits;
+mod merged;
 mod permuted;
 mod reordered;
 mod scans;
