@@ -8,57 +8,21 @@ use hlo::attrs::{FftType, Transpose};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode};
 use hlo_execution::format::{Format, rounded};
+use hlo_perturbation::balls::{Ball, Row, Unit};
+use hlo_perturbation::factors::{self, Substitution};
+use hlo_perturbation::inverse::Inverse;
+use hlo_perturbation::{UNKNOWN, gamma};
 
 use super::Radii;
 use super::complex::SQRT_2;
-use super::factors::{self, Substitution};
 use super::number::{Numbers, modulus};
 use super::rules::{Case, Found, Mode};
-use super::sums::gamma;
 
 type C = Complex<f64>;
 
-pub(super) const UNKNOWN: f64 = f64::INFINITY;
-
-/// What rounding does to a number, besides rounding an exact zero to itself.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
-    pub(super) relative: f64,
-    /// Of what is too small to be normal.
-    absolute: f64,
-}
-
-impl Unit {
-    pub(super) const NONE: Unit = Unit { relative: 0.0, absolute: 0.0 };
-
-    /// Steps in a type; those of complex numbers are several.
-    pub(super) fn of(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
-        let format = Format::of(ty)?;
-        let flush = case.settings.allowances.flush_denormals;
-        let times = if ty.is_complex() { 4.0 } else { 1.0 };
-        let absolute = if flush { 2.0 * format.flushes_below() } else { format.min_positive() };
-        Some(Unit { relative: format.unit() * times, absolute: absolute * times })
-    }
-
-    fn times(self, n: f64) -> Unit {
-        Unit { relative: self.relative * n, absolute: self.absolute * n }
-    }
-
-    /// What an element of an operand is off by in effect, relatively, where chains of `n` terms and what
-    /// comes after them round.
-    pub(super) fn backward(self, n: usize) -> f64 {
-        gamma(n as f64 + 3.0, self.relative)
-    }
-
-    /// The part of it that comes of numbers too small to be normal.
-    pub(super) fn small(self, n: usize) -> f64 {
-        self.absolute * (n as f64 + 3.0)
-    }
-
-    /// So many roundings one after the other.
-    fn steps(self, n: f64) -> Unit {
-        Unit { relative: gamma(n, self.relative), absolute: self.absolute * n }
-    }
+/// Steps in a type; those of complex numbers are several.
+pub(super) fn unit(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
+    Unit::of(ty, case.settings.allowances.flush_denormals)
 }
 
 /// The type whose units an instruction's results are off by: its operand's, in which it is computed, or that
@@ -66,82 +30,6 @@ impl Unit {
 fn coarser(operand: ElementType, result: ElementType) -> ElementType {
     let unit = |ty| Format::of(ty).map_or(0.0, Format::unit);
     if unit(operand) > unit(result) { operand } else { result }
-}
-
-/// A number of at most the magnitude `size`, with the absolute error `off`; arithmetic rounds.
-#[derive(Clone, Copy, Debug)]
-struct Ball {
-    size: f64,
-    off: f64,
-}
-
-impl Ball {
-    fn new(size: f64, off: f64) -> Ball {
-        Ball { size: size.abs(), off }
-    }
-
-    /// After a rounding.
-    fn rounded(self, unit: Unit) -> Ball {
-        let off = self.off + unit.relative * (self.size + self.off) + unit.absolute;
-        Ball { size: self.size, off: off * (1.0 + 4.0 * f64::EPSILON) }
-    }
-
-    fn plus(self, other: Ball, unit: Unit) -> Ball {
-        Ball { size: self.size + other.size, off: self.off + other.off }.rounded(unit)
-    }
-
-    fn times(self, other: Ball, unit: Unit) -> Ball {
-        let off = self.size * other.off + other.size * self.off + self.off * other.off;
-        Ball { size: self.size * other.size, off: if off.is_nan() { UNKNOWN } else { off } }.rounded(unit)
-    }
-}
-
-/// Balls in two arrays, so that sums of their products are loops over contiguous numbers.
-struct Row {
-    size: Vec<f64>,
-    off: Vec<f64>,
-}
-
-/// Balls next to one another.
-#[derive(Clone, Copy)]
-struct Part<'a> {
-    size: &'a [f64],
-    off: &'a [f64],
-}
-
-/// Sums that are computed side by side.
-const LANES: usize = 8;
-
-impl Row {
-    fn zeros(n: usize) -> Row {
-        Row { size: vec![0.0; n], off: vec![0.0; n] }
-    }
-
-    fn part(&self, from: usize, n: usize) -> Part<'_> {
-        Part { size: &self.size[from..from + n], off: &self.off[from..from + n] }
-    }
-}
-
-impl Part<'_> {
-    /// The sum of the products of pairs. What rounding makes of it here is added, as the whole depends on the
-    /// order in no other way.
-    fn times(self, other: Part<'_>) -> Ball {
-        let n = self.size.len().min(other.size.len());
-        let (mut size, mut off) = ([0.0; LANES], [0.0; LANES]);
-        let mut add = |lane: usize, k: usize| {
-            let (a, x, b, y) = (self.size[k], self.off[k], other.size[k], other.off[k]);
-            size[lane] += a * b;
-            off[lane] += a * y + b * x + x * y;
-        };
-        let whole = n / LANES * LANES;
-        for k in (0..whole).step_by(LANES) {
-            (0..LANES).for_each(|lane| add(lane, k + lane));
-        }
-        (whole..n).for_each(|k| add(k - whole, k));
-        let rounding = 1.0 + (n as f64 + 16.0) * f64::EPSILON;
-        let off = off.iter().sum::<f64>() * rounding;
-        Ball { size: size.iter().sum::<f64>() * rounding, off: if off.is_nan() { UNKNOWN } else { off } }
-    }
 }
 
 /// The radii of results, from the errors `off` of the values before the last rounding; the reference rounds
@@ -253,7 +141,7 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let (a, v) = (Numbers::of(arg.tensor), Numbers::of(result));
     let n = usize::try_from(*result.dims().last()?).ok()?;
     let lower = case.instr.attrs.bool(AttrKey::Lower);
-    let unit = Unit::of(case, coarser(a.ty, v.ty))?;
+    let unit = unit(case, coarser(a.ty, v.ty))?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let mut off = vec![0.0; v.len()];
     for m in 0..v.len() / (n * n).max(1) {
@@ -305,82 +193,6 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     Some(vec![settled(case, 0, &off, mode)])
 }
 
-/// What a solver by the inverse of a triangular matrix goes through, in magnitudes. With `M` the inverse of the
-/// matrix of magnitudes `|a|` whose elements off the diagonal are negative, `|A^-1| <= M`, and the solution is
-/// off by some units of `M |A| M |b|` (Higham, Accuracy and Stability of Numerical Algorithms, section 14.2.1,
-/// and the product with `b`).
-struct Inverse<'a> {
-    n: usize,
-    /// The elements below the diagonal by rows, in the order of the steps.
-    rows: &'a Row,
-    diagonal: &'a [Ball],
-    unit: Unit,
-    /// How large elements of the inverse may be while it is computed; infinite where that overflows.
-    largest: f64,
-}
-
-impl<'a> Inverse<'a> {
-    /// `most`: what arithmetic of the type does not leave.
-    fn new(n: usize, rows: &'a Row, diagonal: &'a [Ball], unit: Unit, most: f64) -> Inverse<'a> {
-        let mut inverse = Inverse { n, rows, diagonal, unit, largest: UNKNOWN };
-        let size = |x: Ball| x.size + x.off;
-        let (ones, along) = (vec![1.0; n], diagonal.iter().map(|&d| size(d)).collect::<Vec<f64>>());
-        let (sums, scaled) = (inverse.solved(&ones), inverse.solved(&along));
-        // Scaled to a unit diagonal by rows or by columns, before the inversion and after it.
-        let quotients = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| {
-            let x = rows.size[i * n + j] + rows.off[i * n + j];
-            x / inverse.least(i).min(inverse.least(j))
-        });
-        let products = (0..n).map(|i| (sums[i] * along[i]).max(scaled[i]).max(sums[i]).max(along[i]));
-        let largest = quotients
-            .chain(products)
-            .fold(1.0, |most: f64, x| if x.is_nan() { UNKNOWN } else { most.max(x) });
-        inverse.largest = if largest < most { largest } else { UNKNOWN };
-        inverse
-    }
-
-    fn least(&self, i: usize) -> f64 {
-        (self.diagonal[i].size - self.diagonal[i].off).max(0.0)
-    }
-
-    /// `M x`.
-    fn solved(&self, x: &[f64]) -> Vec<f64> {
-        let mut solved = vec![0.0; self.n];
-        for i in 0..self.n {
-            let row = self.rows.part(i * self.n, i);
-            let sum: f64 = (0..i).map(|j| (row.size[j] + row.off[j]) * solved[j]).sum();
-            solved[i] = (x[i] + sum) / self.least(i) * (1.0 + (self.n as f64 + 4.0) * f64::EPSILON);
-        }
-        solved
-    }
-
-    /// What the solution is off by, by magnitudes on the right; infinite where it may overflow.
-    fn off(&self, given: &[f64], most: f64) -> Vec<f64> {
-        let x = self.solved(given);
-        let sum: f64 = given.iter().sum();
-        if self.largest == UNKNOWN || !std::iter::once(&sum).chain(&x).all(|&x| x < most) {
-            return vec![UNKNOWN; self.n];
-        }
-        let product: Vec<f64> = (0..self.n)
-            .map(|i| {
-                let row = self.rows.part(i * self.n, i);
-                let below: f64 = (0..i).map(|j| (row.size[j] + row.off[j]) * x[j]).sum();
-                below + (self.diagonal[i].size + self.diagonal[i].off) * x[i]
-            })
-            .collect();
-        let n = self.n as f64;
-        let small = self.unit.absolute * (2.0 * n + 8.0) * self.largest;
-        let units = gamma(3.0 * n + 12.0, self.unit.relative);
-        let of = self.solved(&product);
-        (0..self.n)
-            .map(|i| {
-                let off = units * of[i] + small * (1.0 + sum * (1.0 + 1.0 / self.least(i)));
-                if off.is_nan() { UNKNOWN } else { off }
-            })
-            .collect()
-    }
-}
-
 /// `triangular-solve`: step by step, or all at once ([`Substitution`]), whichever says more.
 pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let [result] = case.results[..] else { return None };
@@ -396,7 +208,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     let swapped = transposed == left;
     let forward = lower != swapped;
     let computed = coarser(a.ty, v.ty);
-    let unit = Unit::of(case, computed)?;
+    let unit = unit(case, computed)?;
     // Parts of products of complex numbers are sums of two.
     let most = Format::of(computed)?.max / if v.im.is_some() { 4.0 } else { 1.0 };
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
@@ -515,7 +327,7 @@ impl<'a> Batch<'a> {
             features,
             count: x.len() as f64 / features.max(1) as f64,
             epsilon: rounded(ElementType::F32, &[epsilon])[0],
-            unit: Unit::of(case, x.element_type())?,
+            unit: unit(case, x.element_type())?,
         })
     }
 

@@ -49,7 +49,6 @@
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `permuted` | sorts whose comparator leaves an order open | comparing all pairs of a line |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
-//! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
 //! | `reflectors` | geqrf, orgqr, ormqr of LAPACK | perturbation of factors and of the basis, handed on from the one to the others |
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
 //! | `flushed` | all of them, in a second run | the reference with denormal numbers flushed |
@@ -57,6 +56,8 @@
 //!
 //! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never
 //! leave the cache.
+//!
+//! What roundings move in numbers alone is [`hlo_perturbation`]'s: sums, steps, solutions and factors.
 //!
 //! `cause` says of what is undecided at which instruction its bound is lost.
 //!
@@ -75,7 +76,6 @@ mod denormals;
 mod devices;
 mod elementwise;
 mod extremes;
-mod factors;
 mod flushed;
 mod folds;
 mod interval;

@@ -31,6 +31,7 @@ use hlo_execution::run::RunOptions;
 use hlo_execution::special::Special;
 use hlo_interp::device::host::NoHost;
 use hlo_interp::{Accumulate, Devices, Tensor, Value};
+use hlo_perturbation::gamma;
 use hlo_recognize::merges::Merge;
 use hlo_recognize::region::{Component, Region};
 
@@ -469,7 +470,7 @@ fn difference(case: &Case<'_>, region: &Region<'_>, component: usize, terms: &Te
         let all = terms.at(i).iter().map(|&e| e as usize);
         let size: f64 = all.map(|e| xs.re[e].abs() + off.at(e)).sum();
         let n = terms.at(i).len() as f64;
-        let most = size * (1.0 + sums::gamma(n, format.unit())) + n * format.flushes_below();
+        let most = size * (1.0 + gamma(n, format.unit())) + n * format.flushes_below();
         if most.is_nan() || most >= format.max || !v.is_finite(i) {
             f64::INFINITY
         } else {

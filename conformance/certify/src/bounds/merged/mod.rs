@@ -17,12 +17,13 @@
 //!   within the ends.
 //! - **Rescaled sums**: [`rescaled`]. **Moments**: [`moments`].
 
-mod local;
 mod moments;
 mod rescaled;
 
 use hlo::{ElementType, Opcode};
 use hlo_execution::format::Format;
+use hlo_perturbation::steps::Rounding;
+use hlo_perturbation::{UNKNOWN, gamma};
 use hlo_recognize::merges::{Infinities, Merge};
 use hlo_recognize::rank;
 use hlo_recognize::region::Region;
@@ -31,12 +32,8 @@ use super::limits::Limits;
 use super::log_add_exp;
 use super::number::Numbers;
 use super::rules::{self, Case, Mode};
-use super::sums::gamma;
 use super::terms::Terms;
 use super::{Bounds, Radii, selected};
-
-/// Nothing is known.
-const UNKNOWN: f64 = f64::INFINITY;
 
 /// The terms of a component: its elements, and its initial values.
 struct Column {
@@ -77,28 +74,18 @@ impl Column {
     }
 }
 
-/// What steps of a component round.
-#[derive(Clone, Copy, Debug)]
-struct Rounding {
-    format: Format,
-    unit: f64,
-    /// What a result that is too small for units, or flushed, is off by.
-    small: f64,
+/// What steps in a type round.
+fn rounding_of(case: &Case<'_>, ty: ElementType) -> Option<Rounding> {
+    let format = Format::of(ty)?;
+    let flush = case.settings.allowances.flush_denormals;
+    let small = if flush { format.flushes_below() } else { format.min_positive() };
+    Some(Rounding { format, unit: format.unit(), small })
 }
 
-impl Rounding {
-    fn of(case: &Case<'_>, ty: ElementType) -> Option<Rounding> {
-        let format = Format::of(ty)?;
-        let flush = case.settings.allowances.flush_denormals;
-        let small = if flush { format.flushes_below() } else { format.min_positive() };
-        Some(Rounding { format, unit: format.unit(), small })
-    }
-
-    /// The relative error of an elementary function, exact or not.
-    fn function(&self, case: &Case<'_>, opcode: Opcode, ty: ElementType) -> f64 {
-        // A unit in the last place is at most two units of rounding, and half of one is a rounding.
-        (2.0 * f64::from(case.settings.allowances.functions.ulps(opcode, ty)) + 1.0) * self.unit
-    }
+/// The relative error of an elementary function, exact or not.
+fn of_function(case: &Case<'_>, opcode: Opcode, ty: ElementType, unit: f64) -> f64 {
+    // A unit in the last place is at most two units of rounding, and half of one is a rounding.
+    (2.0 * f64::from(case.settings.allowances.functions.ulps(opcode, ty)) + 1.0) * unit
 }
 
 /// The bounds of a component, from the elements of each result.
@@ -183,10 +170,10 @@ fn exponentials(
 
 fn hypotenuses(case: &Case<'_>, component: usize, terms: &Terms, mode: Mode) -> Option<Radii> {
     let column = Column::of(case, component, mode)?;
-    let rounding = Rounding::of(case, column.ty)?;
+    let rounding = rounding_of(case, column.ty)?;
     let u = rounding.unit;
     // The root halves what squares and their sum are off by.
-    let relative = 1.01 * u + rounding.function(case, Opcode::Sqrt, column.ty);
+    let relative = 1.01 * u + of_function(case, Opcode::Sqrt, column.ty, u);
     let v = Numbers::of(case.results[component]);
     let radius = |i: usize| {
         let steps = terms.at(i).len() as f64;

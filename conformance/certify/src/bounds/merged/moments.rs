@@ -7,7 +7,7 @@
 //! `N = sum n_i`, `m = sum n_i m_i / N` and `S = sum s_i + sum n_i (m_i - m)^2`, in any order. Counts are whole
 //! numbers whose sum the type holds, so they are exact.
 //!
-//! Let a step give a mean and a sum of squares that are off by `d` and `e` ([`local`]): means of parts are
+//! Let a step give a mean and a sum of squares that are off by `d` and `e` ([`hlo_perturbation::steps`]): means of parts are
 //! between the least and the greatest `m_i`, `R` apart, and sums of squares between 0 and `S`, but for what
 //! they are off by themselves. The mean of all is linear in that of a part, with a weight of at most 1; and
 //! `S` moves by `2 n_k (m_k - m) d + n_k (1 - n_k / N) d^2` where the mean of a part of `n_k` moves by `d`, and
@@ -18,6 +18,8 @@
 
 use hlo::Opcode;
 use hlo_execution::format::Format;
+use hlo_perturbation::UNKNOWN;
+use hlo_perturbation::steps::{self as rounded, Range, Rounding};
 use hlo_recognize::region::Region;
 use hlo_recognize::terms::{Assumptions, Id, Kind, Terms as Computed, resolved};
 
@@ -26,8 +28,7 @@ use crate::bounds::number::Numbers;
 use crate::bounds::rules::{Case, Mode};
 use crate::bounds::terms::Terms;
 
-use super::local::{self, Range};
-use super::{Column, Rounding, UNKNOWN, around};
+use super::{Column, around, rounding_of};
 
 /// How often what partial results are off by is added to the ranges that they are in.
 const MAX_ROUNDS: usize = 8;
@@ -67,7 +68,7 @@ impl Steps {
             let (terms, ids) = resolved(expression, &roots, Assumptions { kinds, order: None })?;
             let (counts, squares) = (pair(count), squares.map(pair));
             let not_negative = |p: usize| counts.contains(&p) || squares.is_some_and(|s| s.contains(&p));
-            let positive = local::positive(&terms, &not_negative);
+            let positive = rounded::positive(&terms, &not_negative);
             Some(Form { nothing, terms, positive, ids })
         });
         Some(Steps {
@@ -209,7 +210,7 @@ impl Parts {
                     let k = at(steps.squares?)?;
                     Some(nothing(k).map_or(Range::exact(0.0, most), |[_, s]| Range::exact(s, s)))
                 };
-                let all = local::ranges(terms, positive, &parameter, rounding, quotient)?;
+                let all = rounded::ranges(terms, positive, &parameter, rounding, quotient)?;
                 d = d.max(all[ids[0]].off());
                 if let Some(&squares) = ids.get(1) {
                     let found = all[squares];
@@ -272,7 +273,7 @@ fn radii(
     let columns = all.map(|c| Column::of(case, c, mode)).collect::<Option<Vec<Column>>>()?;
     let columns: Vec<&Column> = columns.iter().collect();
     let ty = columns[0].ty;
-    let rounding = Rounding::of(case, ty)?;
+    let rounding = rounding_of(case, ty)?;
     let steps = Steps::new(region, mean, count, squares)?;
     // The whole numbers that the type of means holds, and that of counts.
     let whole = |format: Format| f64::from(format.precision).exp2();

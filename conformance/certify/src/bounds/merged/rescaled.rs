@@ -11,14 +11,14 @@
 //! Maxima that are off by `r` move each exponent by no more than that of the term and of the greatest.
 
 use hlo::Opcode;
+use hlo_perturbation::{UNKNOWN, exponential, gamma};
 
 use crate::bounds::Radii;
 use crate::bounds::number::Numbers;
 use crate::bounds::rules::{Case, Mode};
-use crate::bounds::sums::{exponential, gamma};
 use crate::bounds::terms::Terms;
 
-use super::{Column, Rounding, UNKNOWN, around};
+use super::{Column, around, of_function, rounding_of};
 
 /// The radii of a component whose terms are scaled by the maximum that another one is.
 pub(super) fn sums(case: &Case<'_>, [component, by]: [usize; 2], terms: &Terms, mode: Mode) -> Option<Radii> {
@@ -26,9 +26,9 @@ pub(super) fn sums(case: &Case<'_>, [component, by]: [usize; 2], terms: &Terms, 
     if sums.ty != maxima.ty {
         return None;
     }
-    let rounding = Rounding::of(case, sums.ty)?;
+    let rounding = rounding_of(case, sums.ty)?;
     let u = rounding.unit + 4.0 * f64::EPSILON;
-    let step = rounding.function(case, Opcode::Exponential, sums.ty) + 2.0 * u;
+    let step = of_function(case, Opcode::Exponential, sums.ty, rounding.unit) + 2.0 * u;
     let v = Numbers::of(case.results[component]);
     let radius = |i: usize| {
         let pairs = || sums.terms(terms, i).zip(maxima.terms(terms, i));

@@ -1,35 +1,48 @@
-//! What one step of a merge is off by, of exact operands within ranges: intervals of what each term of the
+//! What one step of a fold is off by, of exact operands within ranges: intervals of what each term of the
 //! computation is exactly, and how far it is off by the roundings of the terms below it (Higham, Accuracy and
 //! Stability of Numerical Algorithms, section 2.2 and lemma 3.1).
 
 use std::collections::BTreeSet;
 
 use hlo::Opcode;
+use hlo_execution::format::Format;
 use hlo_recognize::rank;
 use hlo_recognize::terms::{Id, Term, Terms};
 
-use super::Rounding;
+/// What steps of arithmetic in a type round.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounding {
+    /// The type's.
+    pub format: Format,
+    /// The relative error of a rounding.
+    pub unit: f64,
+    /// What a result that is too small for units, or flushed, is off by.
+    pub small: f64,
+}
 
 /// A term in some range, and its computed value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
-    pub(super) low: f64,
-    pub(super) high: f64,
-    /// The computed value is within `relative` of the exact one, and `absolute`.
-    pub(super) relative: f64,
-    pub(super) absolute: f64,
+pub struct Range {
+    /// The least exact value.
+    pub low: f64,
+    /// The greatest exact value.
+    pub high: f64,
+    /// The computed value is within this times the exact one, and `absolute`.
+    pub relative: f64,
+    /// See `relative`.
+    pub absolute: f64,
     /// A sum of counts, which is exact.
-    pub(super) count: bool,
+    pub count: bool,
 }
 
 impl Range {
     /// An operand that is exact.
-    pub(super) fn exact(low: f64, high: f64) -> Range {
+    pub fn exact(low: f64, high: f64) -> Range {
         Range { low, high, relative: 0.0, absolute: 0.0, count: false }
     }
 
     /// A count.
-    pub(super) fn count(low: f64, high: f64) -> Range {
+    pub fn count(low: f64, high: f64) -> Range {
         Range { count: true, ..Range::exact(low, high) }
     }
 
@@ -42,7 +55,7 @@ impl Range {
     }
 
     /// How far off the computed value is at most.
-    pub(super) fn off(self) -> f64 {
+    pub fn off(self) -> f64 {
         self.relative * self.magnitude() + self.absolute
     }
 
@@ -54,7 +67,7 @@ impl Range {
 
 /// Which terms are not negative, exactly and as they are computed, whatever roundings do: sums of such, and
 /// products and quotients in which each of the others is there twice.
-pub(super) fn positive(terms: &Terms, parameter: &dyn Fn(usize) -> bool) -> Vec<bool> {
+pub fn positive(terms: &Terms, parameter: &dyn Fn(usize) -> bool) -> Vec<bool> {
     // Of each term the factors that decide its sign.
     let mut signs: Vec<BTreeSet<Id>> = Vec::new();
     for (id, &term) in terms.all().iter().enumerate() {
@@ -74,7 +87,7 @@ pub(super) fn positive(terms: &Terms, parameter: &dyn Fn(usize) -> bool) -> Vec<
 
 /// The ranges of all terms, where those of parameters are given. `None`: a divisor may be zero, what is
 /// computed may overflow, or a term is no sum, difference, product or quotient.
-pub(super) fn ranges(
+pub fn ranges(
     terms: &Terms,
     positive: &[bool],
     parameter: &dyn Fn(usize) -> Option<Range>,
