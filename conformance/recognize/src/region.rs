@@ -218,6 +218,21 @@ impl<'m> Region<'m> {
         (subtracts && a == self.accumulator(component) && self.is_of_elements(b)).then_some(b)
     }
 
+    /// Whether a component is the same with accumulator and element exchanged, or is not recognized as a function of
+    /// elements that is folded: `acc + x * x` has its accumulator on one side.
+    pub fn may_be_exchanged(&self, component: usize) -> bool {
+        let Component::Fold(_, node) = self.components[component] else { return true };
+        let root = self.expression.results[component];
+        let converted = |node: usize, of: usize| {
+            self.expression.opcode(node) == Some(Opcode::Convert)
+                && self.expression.nodes[node].operands == [of]
+        };
+        let element = self.element(component);
+        // By way of a wider type both are converted.
+        let wide = self.expression.opcode(root) == Some(Opcode::Convert) && converted(node, element);
+        node == element || wide
+    }
+
     /// Its element, of a component that is its accumulator less its element.
     pub fn difference(&self, component: usize) -> Option<usize> {
         let element = self.element(component);

@@ -47,6 +47,10 @@ pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Rad
         // A modulus beyond the greatest number is that of parts that are not.
         let size = v.modulus(i).min(format.max);
         let r = off + format.ulp((size + off).min(format.max));
+        // What is a zero, or less, before the last rounding is a NaN in a type that has neither.
+        if mode == Mode::Hard && !format.has_zero() && size - r <= 0.0 {
+            return UNKNOWN;
+        }
         if off.is_nan() || mode == Mode::Hard && size + r > format.max { UNKNOWN } else { r.next_up() }
     });
     Radii::new(each.collect())
@@ -439,7 +443,10 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let from_mean = |mean: usize, i: usize| {
         let (x, m) = (batch.ball(0, i), batch.ball(mean, batch.feature[i]));
         let distance = batch.arrays[0].re[i] - batch.arrays[mean].re[batch.feature[i]];
-        Ball::new(distance, x.off + m.off).rounded(u.times(2.0))
+        let distance = Ball::new(distance, x.off + m.off).rounded(u.times(2.0));
+        // Times a zero it is a NaN then.
+        let overflows = mode == Mode::Hard && batch.overflows(distance);
+        if overflows { Ball { off: UNKNOWN, ..distance } } else { distance }
     };
     let normalized = |centered: &dyn Fn(usize) -> Ball, g: &[Ball]| -> Vec<f64> {
         let element = |i: usize| {

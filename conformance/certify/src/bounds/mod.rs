@@ -772,6 +772,13 @@ pub fn recognizes(module: &Module, computation: hlo::ComputationId) -> bool {
         })
 }
 
+/// Whether a computation that folds may have its accumulators and its elements exchanged: not one that folds a
+/// function of elements.
+pub fn may_be_exchanged(module: &Module, computation: hlo::ComputationId) -> bool {
+    region_of(module, computation)
+        .is_none_or(|region| (0..region.components.len()).all(|i| region.may_be_exchanged(i)))
+}
+
 fn region_of(module: &Module, computation: hlo::ComputationId) -> Option<Region<'_>> {
     let options = RunOptions::default();
     let account = Arc::new(Account::new(options.memory_budget(0), 1));

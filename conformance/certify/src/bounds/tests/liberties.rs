@@ -531,3 +531,18 @@ fn a_solver_by_the_inverse_may_overflow_on_the_way() {
     let found = hard(text, &[&near, &[1.0, 3.0]], allowed);
     assert!(found.iter().all(|&r| r > 0.0 && r < 1e-5), "{found:?}");
 }
+
+/// A variance of 0 is a NaN in a type without zero, as is what may be one before it is rounded.
+#[test]
+fn what_may_be_zero_is_a_nan_in_a_type_without_it() {
+    let text = "HloModule m\nENTRY e { x = f8e8m0fnu[2,1] parameter(0)\n s = f8e8m0fnu[1] parameter(1)\n t = (f8e8m0fnu[2,1], f8e8m0fnu[1], f8e8m0fnu[1]) batch-norm-training(x, s, s), epsilon=0.001, feature_index=1\n ROOT v = f8e8m0fnu[1] get-tuple-element(t), index=2 }";
+    assert!(hard(text, &[&[9.403_955e-38, 1.175_494_4e-38], &[1.0]], Allowances::STRICT)[0].is_infinite());
+}
+
+/// The distance from the mean overflows, and is multiplied by a gradient of 0.
+#[test]
+fn an_infinite_distance_times_zero_is_a_nan() {
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n d = f32[1] parameter(2)\n y = (f32[1], f32[1], f32[1]) batch-norm-grad(x, p, p, p, d), epsilon=0.001, feature_index=0\n ROOT s = f32[1] get-tuple-element(y), index=1 }";
+    assert!(hard(text, &[&[-3e38], &[3e38], &[0.0]], Allowances::STRICT)[0].is_infinite());
+    assert!(hard(text, &[&[-1e38], &[1e38], &[0.0]], Allowances::STRICT)[0].is_finite());
+}
