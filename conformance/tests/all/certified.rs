@@ -229,8 +229,9 @@ fn property(bytes: usize, cases: u32, limits: generate::Limits) -> Result<(), li
     }
 }
 
+/// How many elements are what.
 #[derive(Default)]
-struct Totals {
+pub(crate) struct Totals {
     same: AtomicU64,
     explained: AtomicU64,
     undecided: AtomicU64,
@@ -241,6 +242,11 @@ struct Totals {
 }
 
 impl Totals {
+    /// How many elements that differ are explained, and how many undecided.
+    pub(crate) fn differing(&self) -> (u64, u64) {
+        (self.explained.load(Ordering::Relaxed), self.undecided.load(Ordering::Relaxed))
+    }
+
     fn print(&self) {
         let get = |x: &AtomicU64| x.load(Ordering::Relaxed);
         let all = get(&self.same) + get(&self.explained) + get(&self.undecided);
@@ -332,6 +338,24 @@ fn holds(module: &Module, seed: u64, totals: &Totals) -> Result<(), String> {
             .map_err(|e| format!("{name}: {e}"))?;
     }
     Ok(())
+}
+
+/// Whether what an engine makes of a program is inside the bounds by the engine's liberties.
+pub(crate) fn other_engine_inside(
+    module: &Module,
+    engine: &dyn Engine,
+    seed: u64,
+    totals: &Totals,
+) -> Result<(), String> {
+    let inputs = Inputs::new(module, &generate::inputs(module, seed)).map_err(|f| f.message)?;
+    let options = RunOptions { limits: LIMITS, ..RunOptions::default() };
+    let allowances = engine.allowances();
+    let certified =
+        certify(module, inputs.clone(), &options, allowances, &mut ()).map_err(|o| format!("{o:?}"))?;
+    let (expected, bounds): (Results, Vec<Vec<Bounds>>) =
+        certified.results.into_iter().map(|device| device.into_iter().unzip()).unzip();
+    let actual = run(engine, module, &inputs, &options, None).ok_or("the engine gives nothing")?;
+    all_inside(&expected, &actual, &bounds, false, totals)
 }
 
 fn all_inside(

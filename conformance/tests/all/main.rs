@@ -30,6 +30,7 @@ mod generated;
 mod isolate;
 mod judging;
 mod limits;
+mod merges;
 mod mlir;
 mod mutated;
 mod operand_types;
@@ -78,6 +79,7 @@ fn main() {
     trials.extend(fuzz::trials());
     trials.extend(corpora::trials());
     trials.extend(certified::trials());
+    trials.extend(merges::trials());
     trials.extend(relations::trials());
     trials.extend(cli::trials());
     trials.extend(convert::trials());

@@ -3,8 +3,8 @@
 
 use hlo::{AttrKey, Opcode};
 use hlo_execution::special::Special;
+use hlo_recognize::expression::{Expression, Origin};
 
-use super::expression::{Expression, Origin};
 use super::number::Numbers;
 use super::rules::{Arg, Case, Mode};
 use super::special::Specials;

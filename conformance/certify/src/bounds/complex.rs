@@ -290,6 +290,7 @@ fn change(opcode: Opcode, xs: &[Disc], v: f64, mode: Mode) -> f64 {
         (Opcode::Multiply, [x, y]) => x.m * y.r + y.m * x.r + x.r * y.r,
         (Opcode::Divide, [x, y]) if y.m > y.r => (x.r + v * y.r) / (y.m - y.r),
         (Opcode::Power, [x, y]) => power(x, y, v, mode),
+        (Opcode::Atan2, [y, x]) if mode == Mode::Hard && meets_cut_of_root(y, x) => UNKNOWN,
         (Opcode::Atan2, [y, x]) => angle(y, x),
         (Opcode::Abs, _) => x.r,
         (Opcode::Convert, _) => x.part,
@@ -371,6 +372,17 @@ fn squares(y: &Disc, x: &Disc) -> (f64, f64) {
     let off = x.r * (2.0 * x.m + x.r) + y.r * (2.0 * y.m + y.r);
     // The sum of squares here is rounded itself.
     (sum - off - 16.0 * f64::EPSILON * size, size + off)
+}
+
+/// Whether `x^2 + y^2`, of which `atan2(y, x)` has the root, may be on the other side of the negative real axis.
+fn meets_cut_of_root(y: &Disc, x: &Disc) -> bool {
+    let (re, im) =
+        ((x.re - x.im) * (x.re + x.im) + (y.re - y.im) * (y.re + y.im), 2.0 * (x.re * x.im + y.re * y.im));
+    let off = x.r * (2.0 * x.m + x.r) + y.r * (2.0 * y.m + y.r);
+    let off = off + 16.0 * f64::EPSILON * (x.m * x.m + y.m * y.m);
+    // Numbers that are not finite have no side.
+    let clear = im.abs() > off || re - off > 0.0;
+    !(x.known && y.known) && !clear
 }
 
 /// How far `atan2(y, x)` may move, whose derivatives are `x` and `-y` over `x^2 + y^2`.

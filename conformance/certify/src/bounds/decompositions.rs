@@ -17,10 +17,12 @@
 
 use hlo_execution::format::Format;
 use hlo_matrices::routines::{gap, rounding};
+use hlo_perturbation::UNKNOWN;
+use hlo_perturbation::balls::Unit;
 
 use super::Radii;
 use super::complex::SQRT_2;
-use super::linear::{UNKNOWN, Unit, settled};
+use super::linear::{settled, unit};
 use super::number::Numbers;
 use super::rules::{Case, Mode};
 
@@ -55,7 +57,7 @@ impl<'a> Operand<'a> {
             Algorithm::Library => Format::of(ty)?.unit() / (f64::EPSILON / 2.0),
         };
         let rounded = rounding(rows, columns, ty.is_complex()) * times;
-        Some(Operand { off, rows, columns, complex: ty.is_complex(), unit: Unit::of(case, ty)?, rounded })
+        Some(Operand { off, rows, columns, complex: ty.is_complex(), unit: unit(case, ty)?, rounded })
     }
 
     /// The norm of what matrix `m` is off by in effect; its values are given.

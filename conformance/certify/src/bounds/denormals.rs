@@ -17,7 +17,7 @@ use hlo_execution::format::Format;
 use hlo_execution::special::Special;
 use hlo_interp::{Tensor, Value};
 
-use super::number::{Numbers, tensor};
+use super::number::{Numbers, flushed, is_denormal};
 use super::probe::Probe;
 use super::rules::{Arg, Case, Kind, Mode, kind};
 use super::special::Specials;
@@ -111,14 +111,13 @@ fn at(arg: &Arg<'_>, i: usize) -> usize {
     if arg.tensor.len() == 1 { 0 } else { i }
 }
 
-fn is_denormal(t: &Tensor, x: f64) -> bool {
-    x != 0.0 && Format::of(t.element_type()).is_some_and(|format| x.abs() < format.flushes_below())
-}
-
 /// Whether all operands of an element are known and one of them is denormal.
 fn flushes_somewhere(case: &Case<'_>, i: usize) -> bool {
     let known = |a: &Arg<'_>| a.leaf.bounds.radii(Mode::Hard).at(at(a, i)) == 0.0;
-    let denormal = |a: &Arg<'_>| is_denormal(a.tensor, plain::at(a.tensor, at(a, i)));
+    let denormal = |a: &Arg<'_>| {
+        let format = Format::of(a.tensor.element_type());
+        format.is_some_and(|format| is_denormal(plain::at(a.tensor, at(a, i)), format))
+    };
     case.args.iter().all(known) && case.args.iter().any(denormal)
 }
 
@@ -141,12 +140,4 @@ fn ways(case: &Case<'_>) -> Option<Vec<Numbers>> {
         Some(Numbers::of(probe.run(case.settings, args.collect())?.as_array()?))
     });
     each.collect()
-}
-
-/// An array with zeros of the same signs for its denormal numbers; `None`: it has none.
-fn flushed(t: &Tensor) -> Option<Tensor> {
-    let numbers = Numbers::of(t).re;
-    let any = numbers.iter().any(|&x| is_denormal(t, x));
-    let each = numbers.iter().map(|&x| if is_denormal(t, x) { 0f64.copysign(x) } else { x });
-    any.then(|| tensor(t.element_type(), t.dims(), &each.collect::<Vec<f64>>()))
 }

@@ -14,7 +14,7 @@ use hlo_interp::{Tensor, Value};
 use super::interval::{Comparison, Interval};
 use super::limits::{Limits, beyond};
 use super::number::Numbers;
-use super::operand::{Operand, operand};
+use super::operand::{LEAST_ROUNDED, Operand, operand};
 use super::probe::Probe;
 use super::rules::{Case, Found, Mode};
 use super::{Radii, plain};
@@ -346,10 +346,14 @@ impl<'a> Corners<'a> {
         }
         let Some(settled) = settled else {
             // An integer or predicate.
-            return only(if exact || hull.low[i] == hull.high[i] && hull.low[i] == v {
-                0.0
-            } else {
-                (hull.high[i] - v).max(v - hull.low[i])
+            let most = hull.high[i].max(-hull.low[i]);
+            return only(match exact {
+                true => 0.0,
+                // Integers that f64 does not hold may differ though it has one number for them.
+                false if most >= LEAST_ROUNDED => {
+                    (hull.high[i] - v).max(v - hull.low[i]) + 2.0 * f64::EPSILON * most
+                }
+                false => (hull.high[i] - v).max(v - hull.low[i]),
             });
         };
         let (low, high) = if exact { (v, v) } else { (hull.low[i], hull.high[i]) };

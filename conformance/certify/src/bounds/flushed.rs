@@ -18,17 +18,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hlo::opcode::Family;
-use hlo::{
-    AttrKey, BufferOf, ComputationId, ElementType, InstrId, Instruction, Module, NewInstruction, Opcode,
-    with_buffer,
-};
-use hlo_execution::element::{Number, Part};
+use hlo::{AttrKey, ComputationId, ElementType, InstrId, Instruction, Module, NewInstruction, Opcode};
 use hlo_execution::format::Format;
 use hlo_interp::{Tensor, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::limits::Limits;
-use super::number::Numbers;
+use super::number::{Numbers, flushed};
 use super::{Bounds, Leaf, Radii, Tree, elementwise};
 
 /// A module whose run flushes, and where.
@@ -214,32 +210,11 @@ fn value_flushed(value: &Value) -> Option<Value> {
     }
 }
 
-fn is_denormal(part: f64, format: Format) -> bool {
-    part != 0.0 && part.abs() < format.min_normal()
-}
-
 fn tensor_flushed(t: &Tensor) -> Option<Tensor> {
-    if t.element_type() == ElementType::F8E8M0FNU {
-        return scales_flushed(t);
+    match t.element_type() {
+        ElementType::F8E8M0FNU => scales_flushed(t),
+        ty => has_flushed_numbers(ty).then(|| flushed(t))?,
     }
-    let format = Format::of(t.element_type()).filter(|_| has_flushed_numbers(t.element_type()))?;
-    let denormal = |part: &Part| is_denormal(part.value(), format);
-    let zero = |part: f64| if is_denormal(part, format) { 0f64.copysign(part) } else { part };
-    let buffer = with_buffer!(t.buffer(), v => {
-        let parts = |x| {
-            let (re, im) = Number::parts(x);
-            denormal(&re) || im.as_ref().is_some_and(denormal)
-        };
-        if !v.iter().any(|&x| parts(x)) {
-            return None;
-        }
-        let each = v.iter().map(|&x| {
-            let (re, im) = Number::parts(x);
-            if parts(x) { Number::from_parts(zero(re.value()), im.map_or(0.0, |im| zero(im.value()))) } else { x }
-        });
-        BufferOf::wrap(each.collect())
-    });
-    Some(Tensor::new(t.dims(), buffer))
 }
 
 /// Results of arithmetic on `f8e8m0fnu`, which is computed in f32, where 2^-127 is denormal: NaN, since the

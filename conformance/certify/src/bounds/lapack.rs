@@ -11,11 +11,12 @@ use std::sync::Arc;
 use hlo::{ElementType, Module, Shape};
 use hlo_interp::custom_call::{Call, Meaning};
 use hlo_library::lapack;
+use hlo_perturbation::UNKNOWN;
+use hlo_perturbation::factors::Factors;
 
 use super::complex::SQRT_2;
 use super::decompositions::{self, Algorithm};
-use super::factors::Factors;
-use super::linear::{UNKNOWN, Unit, settled};
+use super::linear::{settled, unit};
 use super::number::Numbers;
 use super::rules::{Case, Mode, stands_for};
 use super::{Bounds, Leaf, Radii, reflectors};
@@ -89,7 +90,7 @@ fn getrf(case: &Case<'_>, mode: Mode) -> Option<[Radii; 3]> {
     let depth = rows.min(columns);
     let given = arg.leaf.bounds.radii(mode);
     let (v, order, info) = (Numbers::of(packed), Numbers::of(pivots), Numbers::of(info));
-    let unit = Unit::of(case, v.ty)?;
+    let unit = unit(case, v.ty)?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let mut off = vec![UNKNOWN; v.len()];
     let mut elsewhere = vec![UNKNOWN; order.len()];

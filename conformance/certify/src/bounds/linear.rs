@@ -8,57 +8,21 @@ use hlo::attrs::{FftType, Transpose};
 use hlo::num_complex::Complex;
 use hlo::{AttrKey, ElementType, Opcode};
 use hlo_execution::format::{Format, rounded};
+use hlo_perturbation::balls::{Ball, Row, Unit};
+use hlo_perturbation::factors::{self, Substitution};
+use hlo_perturbation::inverse::Inverse;
+use hlo_perturbation::{UNKNOWN, gamma};
 
 use super::Radii;
 use super::complex::SQRT_2;
-use super::factors::{self, Substitution};
 use super::number::{Numbers, modulus};
 use super::rules::{Case, Found, Mode};
-use super::sums::gamma;
 
 type C = Complex<f64>;
 
-pub(super) const UNKNOWN: f64 = f64::INFINITY;
-
-/// What rounding does to a number, besides rounding an exact zero to itself.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
-    pub(super) relative: f64,
-    /// Of what is too small to be normal.
-    absolute: f64,
-}
-
-impl Unit {
-    pub(super) const NONE: Unit = Unit { relative: 0.0, absolute: 0.0 };
-
-    /// Steps in a type; those of complex numbers are several.
-    pub(super) fn of(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
-        let format = Format::of(ty)?;
-        let flush = case.settings.allowances.flush_denormals;
-        let times = if ty.is_complex() { 4.0 } else { 1.0 };
-        let absolute = if flush { 2.0 * format.flushes_below() } else { format.min_positive() };
-        Some(Unit { relative: format.unit() * times, absolute: absolute * times })
-    }
-
-    fn times(self, n: f64) -> Unit {
-        Unit { relative: self.relative * n, absolute: self.absolute * n }
-    }
-
-    /// What an element of an operand is off by in effect, relatively, where chains of `n` terms and what
-    /// comes after them round.
-    pub(super) fn backward(self, n: usize) -> f64 {
-        gamma(n as f64 + 3.0, self.relative)
-    }
-
-    /// The part of it that comes of numbers too small to be normal.
-    pub(super) fn small(self, n: usize) -> f64 {
-        self.absolute * (n as f64 + 3.0)
-    }
-
-    /// So many roundings one after the other.
-    fn steps(self, n: f64) -> Unit {
-        Unit { relative: gamma(n, self.relative), absolute: self.absolute * n }
-    }
+/// Steps in a type; those of complex numbers are several.
+pub(super) fn unit(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
+    Unit::of(ty, case.settings.allowances.flush_denormals)
 }
 
 /// The type whose units an instruction's results are off by: its operand's, in which it is computed, or that
@@ -66,82 +30,6 @@ impl Unit {
 fn coarser(operand: ElementType, result: ElementType) -> ElementType {
     let unit = |ty| Format::of(ty).map_or(0.0, Format::unit);
     if unit(operand) > unit(result) { operand } else { result }
-}
-
-/// A number of at most the magnitude `size`, with the absolute error `off`; arithmetic rounds.
-#[derive(Clone, Copy, Debug)]
-struct Ball {
-    size: f64,
-    off: f64,
-}
-
-impl Ball {
-    fn new(size: f64, off: f64) -> Ball {
-        Ball { size: size.abs(), off }
-    }
-
-    /// After a rounding.
-    fn rounded(self, unit: Unit) -> Ball {
-        let off = self.off + unit.relative * (self.size + self.off) + unit.absolute;
-        Ball { size: self.size, off: off * (1.0 + 4.0 * f64::EPSILON) }
-    }
-
-    fn plus(self, other: Ball, unit: Unit) -> Ball {
-        Ball { size: self.size + other.size, off: self.off + other.off }.rounded(unit)
-    }
-
-    fn times(self, other: Ball, unit: Unit) -> Ball {
-        let off = self.size * other.off + other.size * self.off + self.off * other.off;
-        Ball { size: self.size * other.size, off: if off.is_nan() { UNKNOWN } else { off } }.rounded(unit)
-    }
-}
-
-/// Balls in two arrays, so that sums of their products are loops over contiguous numbers.
-struct Row {
-    size: Vec<f64>,
-    off: Vec<f64>,
-}
-
-/// Balls next to one another.
-#[derive(Clone, Copy)]
-struct Part<'a> {
-    size: &'a [f64],
-    off: &'a [f64],
-}
-
-/// Sums that are computed side by side.
-const LANES: usize = 8;
-
-impl Row {
-    fn zeros(n: usize) -> Row {
-        Row { size: vec![0.0; n], off: vec![0.0; n] }
-    }
-
-    fn part(&self, from: usize, n: usize) -> Part<'_> {
-        Part { size: &self.size[from..from + n], off: &self.off[from..from + n] }
-    }
-}
-
-impl Part<'_> {
-    /// The sum of the products of pairs. What rounding makes of it here is added, as the whole depends on the
-    /// order in no other way.
-    fn times(self, other: Part<'_>) -> Ball {
-        let n = self.size.len().min(other.size.len());
-        let (mut size, mut off) = ([0.0; LANES], [0.0; LANES]);
-        let mut add = |lane: usize, k: usize| {
-            let (a, x, b, y) = (self.size[k], self.off[k], other.size[k], other.off[k]);
-            size[lane] += a * b;
-            off[lane] += a * y + b * x + x * y;
-        };
-        let whole = n / LANES * LANES;
-        for k in (0..whole).step_by(LANES) {
-            (0..LANES).for_each(|lane| add(lane, k + lane));
-        }
-        (whole..n).for_each(|k| add(k - whole, k));
-        let rounding = 1.0 + (n as f64 + 16.0) * f64::EPSILON;
-        let off = off.iter().sum::<f64>() * rounding;
-        Ball { size: size.iter().sum::<f64>() * rounding, off: if off.is_nan() { UNKNOWN } else { off } }
-    }
 }
 
 /// The radii of results, from the errors `off` of the values before the last rounding; the reference rounds
@@ -159,6 +47,10 @@ pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Rad
         // A modulus beyond the greatest number is that of parts that are not.
         let size = v.modulus(i).min(format.max);
         let r = off + format.ulp((size + off).min(format.max));
+        // What is a zero, or less, before the last rounding is a NaN in a type that has neither.
+        if mode == Mode::Hard && !format.has_zero() && size - r <= 0.0 {
+            return UNKNOWN;
+        }
         if off.is_nan() || mode == Mode::Hard && size + r > format.max { UNKNOWN } else { r.next_up() }
     });
     Radii::new(each.collect())
@@ -253,7 +145,7 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let (a, v) = (Numbers::of(arg.tensor), Numbers::of(result));
     let n = usize::try_from(*result.dims().last()?).ok()?;
     let lower = case.instr.attrs.bool(AttrKey::Lower);
-    let unit = Unit::of(case, coarser(a.ty, v.ty))?;
+    let unit = unit(case, coarser(a.ty, v.ty))?;
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let mut off = vec![0.0; v.len()];
     for m in 0..v.len() / (n * n).max(1) {
@@ -320,7 +212,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     let swapped = transposed == left;
     let forward = lower != swapped;
     let computed = coarser(a.ty, v.ty);
-    let unit = Unit::of(case, computed)?;
+    let unit = unit(case, computed)?;
     // Parts of products of complex numbers are sums of two.
     let most = Format::of(computed)?.max / if v.im.is_some() { 4.0 } else { 1.0 };
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
@@ -349,6 +241,18 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
             (matrix_rows.size[i * n + j], matrix_rows.off[i * n + j]) =
                 (a.modulus(from), radii[0].at(from) * root);
         }
+        let diagonals: Vec<Ball> = (0..n)
+            .map(line)
+            .map(|i| match one {
+                true => Ball::new(1.0, 0.0),
+                false => Ball::new(a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root),
+            })
+            .collect();
+        let inverse = case
+            .settings
+            .allowances
+            .decompositions
+            .then(|| Inverse::new(n, &matrix_rows, &diagonals, unit, most));
         for c in 0..columns {
             let mut solved = Row::zeros(n);
             let mut overflows = n;
@@ -375,6 +279,18 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                 let given: Vec<f64> = (0..n).map(|i| radii[1].at(offset(line(i), c)) * root).collect();
                 for (i, found) in whole.radii(&x, &given).into_iter().enumerate() {
                     off[offset(line(i), c)] = off[offset(line(i), c)].min(found);
+                }
+            }
+            if let Some(inverse) = &inverse {
+                let given: Vec<f64> = (0..n)
+                    .map(|i| offset(line(i), c))
+                    .map(|at| b.modulus(at) + radii[1].at(at) * root)
+                    .collect();
+                for (i, found) in inverse.off(&given, most).into_iter().enumerate() {
+                    // Whether it overflows is a decision.
+                    if mode == Mode::Hard || found.is_finite() {
+                        off[offset(line(i), c)] += found;
+                    }
                 }
             }
             if mode == Mode::Hard {
@@ -415,7 +331,7 @@ impl<'a> Batch<'a> {
             features,
             count: x.len() as f64 / features.max(1) as f64,
             epsilon: rounded(ElementType::F32, &[epsilon])[0],
-            unit: Unit::of(case, x.element_type())?,
+            unit: unit(case, x.element_type())?,
         })
     }
 
@@ -463,6 +379,24 @@ impl<'a> Batch<'a> {
         Ball::new(g, (most - g) * (1.0 + 1e-9)).rounded(self.unit.times(6.0))
     }
 
+    /// Whether each step may be one of the operands' type.
+    fn by_steps(&self) -> bool {
+        let allowed = &self.case.settings.allowances;
+        allowed.affine_batch_norm && allowed.narrow_accumulator
+    }
+
+    /// The quotient by the number of elements of a feature, which steps in the type have as one of its numbers.
+    fn over(&self, b: Ball, mode: Mode) -> Ball {
+        let quotient = Ball { size: b.size / self.count, off: b.off / self.count };
+        if !self.by_steps() {
+            return quotient.rounded(self.unit.times(2.0));
+        }
+        if mode == Mode::Hard && self.overflows(Ball::new(self.count, self.unit.relative * self.count)) {
+            return Ball { off: UNKNOWN, ..quotient };
+        }
+        quotient.rounded(self.unit.steps(3.0))
+    }
+
     /// Whether an intermediate value may be too large for the type.
     fn overflows(&self, ball: Ball) -> bool {
         let max = Format::of(self.arrays[0].ty).map_or(f64::INFINITY, |f| f.max);
@@ -504,11 +438,15 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let batch = Batch::new(case, radii)?;
     let u = batch.unit;
     let n = batch.feature.len();
+    let over = |b: Ball| batch.over(b, mode);
     // The distance of an element from a mean that is an operand.
     let from_mean = |mean: usize, i: usize| {
         let (x, m) = (batch.ball(0, i), batch.ball(mean, batch.feature[i]));
         let distance = batch.arrays[0].re[i] - batch.arrays[mean].re[batch.feature[i]];
-        Ball::new(distance, x.off + m.off).rounded(u.times(2.0))
+        let distance = Ball::new(distance, x.off + m.off).rounded(u.times(2.0));
+        // Times a zero it is a NaN then.
+        let overflows = mode == Mode::Hard && batch.overflows(distance);
+        if overflows { Ball { off: UNKNOWN, ..distance } } else { distance }
     };
     let normalized = |centered: &dyn Fn(usize) -> Ball, g: &[Ball]| -> Vec<f64> {
         let element = |i: usize| {
@@ -529,8 +467,6 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
         return batch.results(&[normalized(centered, &g.collect::<Vec<_>>())], mode);
     }
     if case.opcode() == Opcode::BatchNormTraining {
-        let over =
-            |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
         let mean: Vec<Ball> = batch.sums(mode, |i| batch.ball(0, i)).into_iter().map(over).collect();
         let squares = batch.sums(mode, |i| batch.ball(0, i).times(batch.ball(0, i), u));
         // The mean of squares less the square of the mean, at the worst.
@@ -558,12 +494,20 @@ pub(super) fn batch_norm(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found 
     let scale: Vec<f64> = scale.collect();
     let dx = (0..n).map(|i| {
         let f = batch.feature[i];
-        let over =
-            |b: Ball| Ball { size: b.size / batch.count, off: b.off / batch.count }.rounded(u.times(2.0));
         let third = [centered(i), g[f], g[f], over(product[f])];
         let third = batch.product(&third, u.times(4.0), mode);
         let inner = batch.ball(4, i).plus(over(offset[f]), u.times(4.0)).plus(third, u.times(4.0));
-        batch.product(&[inner, g[f], batch.ball(1, f)], u.times(4.0), mode).off
+        let off = batch.product(&[inner, g[f], batch.ball(1, f)], u.times(4.0), mode).off;
+        if !batch.by_steps() {
+            return off;
+        }
+        // All but the factor multiplied with the number of elements, by which the factor is divided.
+        let count = Ball::new(batch.count, 0.0).rounded(u.times(2.0));
+        let first = batch.product(&[batch.ball(4, i), count], u.times(2.0), mode);
+        let third = batch.product(&[centered(i), g[f], g[f], product[f]], u.times(4.0), mode);
+        let inner = first.plus(offset[f], u.times(2.0)).plus(third, u.times(2.0));
+        let one = over(Ball::new(1.0, 0.0));
+        off.max(batch.product(&[inner, g[f], batch.ball(1, f), one], u.times(4.0), mode).off)
     });
     let dx: Vec<f64> = dx.collect();
     batch.results(&[dx, scale, offset.into_iter().map(|o| o.off).collect()], mode)

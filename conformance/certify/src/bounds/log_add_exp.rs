@@ -78,7 +78,7 @@ pub(super) fn fold(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 }
 
 /// How far off a step is.
-struct Step {
+pub(super) struct Step {
     unit: f64,
     /// `K + 1 / e`.
     constant: f64,
@@ -98,9 +98,20 @@ impl Step {
         Step { unit: format.unit(), constant, absolute: 4.0 * format.min_positive() + flushed }
     }
 
+    /// A step by `max + log1p(exp(min - max))` or `max + log(exp(a - max) + exp(b - max))`, with functions as an
+    /// engine's may be. Of the latter the other exponential, of 0, is within its units of 1, and their sum is
+    /// rounded; the logarithm of that, which is at least 1, moves by no more.
+    pub(super) fn in_any_form(case: &Case<'_>, ty: ElementType) -> Option<Step> {
+        let format = Format::of(ty).filter(|f| f.precision >= 8)?;
+        let units = |opcode: Opcode| f64::from(case.settings.allowances.functions.ulps(opcode, ty)) + 0.5;
+        let logarithm = units(Opcode::Log).max(units(Opcode::LogPlusOne));
+        let constant = 3.0 + 4.0 * units(Opcode::Exponential) + 1.4 * logarithm;
+        Some(Step { constant, ..Step::new(format, ty, case.settings) })
+    }
+
     /// The error bound of a computed result of a magnitude, of `count` numbers that are off by at most
     /// `moved`.
-    fn radius(&self, magnitude: f64, count: f64, moved: f64) -> f64 {
+    pub(super) fn radius(&self, magnitude: f64, count: f64, moved: f64) -> f64 {
         let steps = (count - 1.0).max(0.0);
         let g = steps * self.unit;
         if !(g < TOO_MANY && moved.is_finite()) {

@@ -39,6 +39,7 @@
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
 //! | `reordered`, `selected` (by `region`, `expression`, `rank`, `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
+//! | `merged` | folds in any order by what merges partial results: log-sum-exp, norms, rescaled sums, moments, saturated sums | what a step is off by, and the derivatives of the rest |
 //! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
 //! | `scattered` | elements of a scatter with one update or none | the operand's bounds, or the computation applied once |
 //! | `scans` | scans by other computations than additions | the computation on the slices, one after the other |
@@ -48,7 +49,6 @@
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `permuted` | sorts whose comparator leaves an order open | comparing all pairs of a line |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
-//! | `factors` | cholesky, triangular-solve, getrf of LAPACK | perturbation of factors and solutions |
 //! | `reflectors` | geqrf, orgqr, ormqr of LAPACK | perturbation of factors and of the basis, handed on from the one to the others |
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
 //! | `flushed` | all of them, in a second run | the reference with denormal numbers flushed |
@@ -56,6 +56,8 @@
 //!
 //! [`local`] judges what a replay shows by itself, without a run: most of it in intervals of f32 that never
 //! leave the cache.
+//!
+//! What roundings move in numbers alone is [`hlo_perturbation`]'s: sums, steps, solutions and factors.
 //!
 //! `cause` says of what is undecided at which instruction its bound is lost.
 //!
@@ -73,9 +75,7 @@ mod decompositions;
 mod denormals;
 mod devices;
 mod elementwise;
-mod expression;
 mod extremes;
-mod factors;
 mod flushed;
 mod folds;
 mod interval;
@@ -85,6 +85,7 @@ mod limits;
 mod linear;
 mod local;
 mod log_add_exp;
+mod merged;
 mod movement;
 mod multiplied;
 mod number;
@@ -94,11 +95,9 @@ mod permuted;
 mod plain;
 mod probe;
 mod products;
-mod rank;
 mod reciprocals;
 mod reductions;
 mod reflectors;
-mod region;
 mod relations;
 mod reordered;
 mod rounded_twice;
@@ -126,6 +125,8 @@ use hlo_execution::special::Special;
 use hlo_execution::verdict::{Allowed, OpenRow};
 use hlo_interp::observe::Call;
 use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value};
+use hlo_recognize::merges::Merge;
+use hlo_recognize::region::{Component, Region};
 
 use rayon::prelude::*;
 
@@ -749,13 +750,13 @@ pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
     region_of(module, computation).is_some_and(|region| {
         region.choices.iter().all(|choice| choice.table.selects)
             && region.components.iter().enumerate().all(|(i, component)| match *component {
-                region::Component::Choice(_) => true,
-                region::Component::Fold(by, of) => {
+                Component::Choice(_) => true,
+                Component::Fold(by, of) => {
                     let extreme = matches!(by, hlo::Opcode::Maximum | hlo::Opcode::Minimum);
                     let real = !region.expression.nodes[of].ty.is_complex();
                     extreme && real && of == region.element(i)
                 }
-                region::Component::Unrecognized => false,
+                Component::Merge(_) | Component::Unrecognized => false,
             })
     })
 }
@@ -765,15 +766,24 @@ pub fn recognizes(module: &Module, computation: hlo::ComputationId) -> bool {
     let log_add_exp = hlo::log_add_exp(module, computation).is_some();
     log_add_exp
         || region_of(module, computation).is_some_and(|region| {
-            !region.components.iter().any(|c| matches!(c, region::Component::Unrecognized))
+            let known =
+                |c: &Component| !matches!(c, Component::Unrecognized | Component::Merge(Merge::Difference));
+            region.components.iter().all(known)
         })
 }
 
-fn region_of(module: &Module, computation: hlo::ComputationId) -> Option<region::Region<'_>> {
+/// Whether a computation that folds may have its accumulators and its elements exchanged: not one that folds a
+/// function of elements.
+pub fn may_be_exchanged(module: &Module, computation: hlo::ComputationId) -> bool {
+    region_of(module, computation)
+        .is_none_or(|region| (0..region.components.len()).all(|i| region.may_be_exchanged(i)))
+}
+
+fn region_of(module: &Module, computation: hlo::ComputationId) -> Option<Region<'_>> {
     let options = RunOptions::default();
     let account = Arc::new(Account::new(options.memory_budget(0), 1));
     let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
-    region::Region::new(module, computation, true, &settings)
+    reordered::region(module, computation, true, &settings)
 }
 
 /// The bounds of a value that is what it is.

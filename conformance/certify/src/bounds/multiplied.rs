@@ -17,12 +17,13 @@ use hlo_arithmetic::scalar::Elementary;
 use hlo_execution::format::{Format, has_infinities};
 use hlo_execution::special::Special;
 use hlo_interp::{Tensor, Value};
+use hlo_perturbation::gamma;
 
 use super::Radii;
 use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Case, Found, Mode};
-use super::sums::{Factor, gamma, has_inexact_indices, is_index_operand, moved_shapes, to_f64};
+use super::sums::{Factor, has_inexact_indices, is_index_operand, moved_shapes, to_f64};
 
 /// The factor of which products are powers, up to the range of f64: the rounded logarithm of a product to
 /// this base is the number of factors.

@@ -5,7 +5,8 @@
 
 use hlo::num_complex::Complex;
 use hlo::{BufferOf, ElementType, with_buffer, with_element_type};
-use hlo_execution::element::Number;
+use hlo_execution::element::{Number, Part};
+use hlo_execution::format::Format;
 use hlo_interp::Tensor;
 use rayon::prelude::*;
 
@@ -92,6 +93,33 @@ pub(super) fn tensor(ty: ElementType, dims: &[i64], numbers: &[f64]) -> Tensor {
         <T as BufferOf>::wrap(numbers.iter().map(|&x| <T as Number>::from_parts(x, 0.0)).collect())
     });
     Tensor::new(dims, buffer)
+}
+
+/// Whether a part of an element may be flushed.
+pub(super) fn is_denormal(part: f64, format: Format) -> bool {
+    part != 0.0 && part.abs() < format.flushes_below()
+}
+
+/// An array with zeros of the same signs for its denormal numbers; `None`: it has none.
+pub(super) fn flushed(t: &Tensor) -> Option<Tensor> {
+    let format = Format::of(t.element_type())?;
+    let denormal = |part: &Part| is_denormal(part.value(), format);
+    let zero = |part: f64| if is_denormal(part, format) { 0f64.copysign(part) } else { part };
+    let buffer = with_buffer!(t.buffer(), v => {
+        let parts = |x| {
+            let (re, im) = Number::parts(x);
+            denormal(&re) || im.as_ref().is_some_and(denormal)
+        };
+        if !v.iter().any(|&x| parts(x)) {
+            return None;
+        }
+        let each = v.iter().map(|&x| {
+            let (re, im) = Number::parts(x);
+            if parts(x) { Number::from_parts(zero(re.value()), im.map_or(0.0, |im| zero(im.value()))) } else { x }
+        });
+        BufferOf::wrap(each.collect())
+    });
+    Some(Tensor::new(t.dims(), buffer))
 }
 
 #[cfg(test)]

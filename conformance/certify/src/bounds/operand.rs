@@ -15,7 +15,7 @@ use super::number::{Numbers, tensor};
 use super::rules::{Arg, Case};
 
 /// The magnitude from which on f64 does not hold every integer: 2^53.
-const LEAST_ROUNDED: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
+pub(super) const LEAST_ROUNDED: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 
 /// An operand, element by element: of a scalar always the same one.
 pub(super) struct Operand<'a> {

@@ -15,12 +15,13 @@
 use hlo::{ElementType, Opcode, Shape};
 use hlo_execution::format::{Format, power_of_two};
 use hlo_interp::{Accumulate, Tensor, Value};
+use hlo_perturbation::gamma;
 
 use super::Radii;
 use super::number::Numbers;
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{Case, Mode};
-use super::sums::{self, Factor, Terms, gamma, operand_shapes};
+use super::sums::{self, Factor, Terms, operand_shapes};
 
 /// Multiplications from which this is worth it.
 const WORK: usize = 1 << 14;

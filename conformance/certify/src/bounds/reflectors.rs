@@ -19,11 +19,13 @@ use hlo::Opcode;
 use hlo::num_complex::Complex;
 use hlo_execution::format::Format;
 use hlo_matrices::routines::reflector_units;
+use hlo_perturbation::UNKNOWN;
+use hlo_perturbation::balls::Unit;
+use hlo_perturbation::factors::{Factors, Magnitudes, inverse, rooted};
 
 use super::complex::SQRT_2;
 use super::decompositions::Algorithm;
-use super::factors::{Factors, Magnitudes, inverse, rooted};
-use super::linear::{UNKNOWN, Unit, settled};
+use super::linear::{settled, unit};
 use super::number::Numbers;
 use super::rules::{Case, Mode};
 use super::{Bounds, Radii};
@@ -85,7 +87,7 @@ impl Roundings {
             Algorithm::Library => last,
         };
         let complex = ty.is_complex();
-        Some(Roundings { unit: Unit::of(case, ty)?, step: step * times, last: last * times, complex })
+        Some(Roundings { unit: unit(case, ty)?, step: step * times, last: last * times, complex })
     }
 
     /// The error of one reflector with `m` elements, and of applying it, relative to the norm of the operand.

@@ -8,7 +8,10 @@
 //!   where its operands are;
 //! - sums, products, extremes and log-sum-exp, of elements or of a function of them, have their own rules,
 //!   whose bounds hold in any order;
-//! - choices reach what may be chosen ([`selected`]).
+//! - choices reach what may be chosen ([`selected`]);
+//! - what merges partial results is associative in exact arithmetic ([`merged`]).
+//!
+//! A difference is a sum where the accumulator is on the left in each step, and has any signs otherwise.
 //!
 //! Of a component that is not recognized nothing is known, unless each result has one element, or NaN is all
 //! that there can be ([`absorbed`]).
@@ -26,15 +29,21 @@ use hlo_execution::allowances::Allowances;
 use hlo_execution::format::{Format, power_of_two, rounded};
 use hlo_execution::run::RunOptions;
 use hlo_execution::special::Special;
-use hlo_interp::{Accumulate, Tensor};
+use hlo_interp::device::host::NoHost;
+use hlo_interp::{Accumulate, Devices, Tensor, Value};
+use hlo_perturbation::gamma;
+use hlo_recognize::merges::Merge;
+use hlo_recognize::region::{Component, Region};
 
 use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
-use super::region::{Component, Region, evaluated};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
 use super::special::Specials;
 use super::terms::Terms;
-use super::{Bounds, Leaf, Radii, Settings, Tree, absorbed, folds, scattered, selected, sums};
+use super::{
+    Bounds, Leaf, Radii, Settings, Tree, Watching, absorbed, evaluate, folds, merged, scattered, selected,
+    sums,
+};
 
 /// What the order of a fold comes to.
 pub(super) enum Order {
@@ -91,7 +100,7 @@ fn recognized(case: &Case<'_>) -> Order {
         .instr
         .attrs
         .computation(key)
-        .and_then(|c| Region::new(case.module, c, accumulators_first, case.settings))
+        .and_then(|c| region(case.module, c, accumulators_first, case.settings))
         .filter(|region| region.components.len() == case.results.len());
     let bounds = match region {
         Some(region) => components(case, &region, indices_are_exact, &mut terms),
@@ -128,11 +137,28 @@ fn components(
             Component::Unrecognized if is_positive(case, i) => {
                 region.greatest_magnitude(i).and_then(|node| folded(case, region, i, Opcode::Maximum, node))
             }
-            Component::Choice(_) | Component::Unrecognized => None,
+            Component::Merge(Merge::Difference) if case.opcode() == Opcode::Scatter => {
+                folded(case, region, i, Opcode::Subtract, region.element(i))
+            }
+            Component::Choice(_) | Component::Merge(_) | Component::Unrecognized => None,
         };
     }
-    if terms.is_none() && !region.choices.is_empty() {
+    let merges = region.components.iter().any(|c| matches!(c, Component::Merge(_)));
+    if terms.is_none() && (merges || !region.choices.is_empty()) {
         *terms = Terms::of(case);
+    }
+    for (i, component) in region.components.iter().enumerate() {
+        let (&Component::Merge(merge), Some(terms), true) = (component, terms.as_ref(), indices_are_exact)
+        else {
+            continue;
+        };
+        if bounds[i].is_none() {
+            bounds[i] = if merge == Merge::Difference {
+                difference(case, region, i, terms)
+            } else {
+                merged::bounds(case, region, i, merge, terms)
+            };
+        }
     }
     for choice in &region.choices {
         if !indices_are_exact {
@@ -148,9 +174,37 @@ fn components(
     bounds
 }
 
+/// What a computation that folds does.
+pub(super) fn region<'m>(
+    module: &'m Module,
+    computation: ComputationId,
+    accumulators_first: bool,
+    settings: &Settings,
+) -> Option<Region<'m>> {
+    let run = |module: &Module, args: Vec<Tensor>| {
+        let trees = args.iter().map(|_| Tree::exact()).collect();
+        let (value, _) = evaluated(module, args, trees, settings)?;
+        Some(value.arrays().into_iter().cloned().collect())
+    };
+    Region::new(module, computation, accumulators_first, &run)
+}
+
+/// What a module gives, with bounds.
+fn evaluated(
+    module: &Module,
+    args: Vec<Tensor>,
+    trees: Vec<Tree>,
+    settings: &Settings,
+) -> Option<(Value, Tree)> {
+    let options = RunOptions { devices: Devices::ONE, seed: 0, ..settings.options };
+    let settings = Settings { options, nested: true, ..settings.clone() };
+    let values = args.into_iter().map(Value::Array).collect();
+    evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), Watching::default()).ok()?.pop()
+}
+
 /// Whether a computation gives the same bits in any order of exact operands.
 pub(super) fn is_free(module: &Module, computation: ComputationId, settings: &Settings) -> bool {
-    let Some(region) = Region::new(module, computation, true, settings) else { return false };
+    let Some(region) = region(module, computation, true, settings) else { return false };
     let free = |(i, component): (usize, &Component)| match *component {
         Component::Fold(by, node) => {
             let ty = region.expression.nodes[node].ty;
@@ -158,14 +212,14 @@ pub(super) fn is_free(module: &Module, computation: ComputationId, settings: &Se
             node == region.element(i) && (extreme || Format::of(ty).is_none())
         }
         Component::Choice(c) => region.choices[c].table.any_order,
-        Component::Unrecognized => false,
+        Component::Merge(_) | Component::Unrecognized => false,
     };
     region.components.iter().enumerate().all(free)
 }
 
 /// Whether a computation of two numbers gives the greater one, or the less, NaNs and signs of zeros apart.
 pub(super) fn is_extreme(module: &Module, computation: ComputationId, settings: &Settings) -> bool {
-    let region = Region::new(module, computation, true, settings);
+    let region = region(module, computation, true, settings);
     region.is_some_and(|region| match &region.choices[..] {
         [choice] => region.components.len() == 1 && choice.table.extreme[0].is_some() && choice.table.selects,
         _ => false,
@@ -392,6 +446,39 @@ fn folded(case: &Case<'_>, region: &Region<'_>, component: usize, by: Opcode, no
     let settings = Settings { options, allowances, nested: true, ..case.settings.clone() };
     let alone = Case { module, instr, settings: &settings, args: args?, results: vec![result] };
     Some(rules::bounds(&alone).pop()?.bounds)
+}
+
+/// The bounds of a component that is its accumulator less its element. With the accumulator on the left in each
+/// step the result is the initial value less the sum of the elements, in any order of these: soft. Brackets
+/// and exchanged operands give each term, but for the first one, any sign: hard.
+fn difference(case: &Case<'_>, region: &Region<'_>, component: usize, terms: &Terms) -> Option<Bounds> {
+    let result = *case.results.get(component)?;
+    let [elements, initial] = selected::arguments(case, component)?;
+    let Some(format) = Format::of(result.element_type()) else {
+        // Modulo a power of two.
+        let exact = [elements, initial].iter().all(|a| a.leaf.bounds.is_exact());
+        return exact.then(|| Bounds { soft: Radii::Zero, ..Bounds::unknown(result.len()) });
+    };
+    let soft = folded(case, region, component, Opcode::Subtract, region.element(component))?.soft;
+    let (xs, v) = (Numbers::of(elements.tensor), Numbers::of(result));
+    let nothing = initial.leaf.bounds.is_exact() && Numbers::of(initial.tensor).re.iter().all(|&x| x == 0.0);
+    if !nothing || xs.im.is_some() || terms.results() != v.len() {
+        return Some(Bounds { soft, ..Bounds::unknown(v.len()) });
+    }
+    let off = elements.leaf.bounds.radii(Mode::Hard);
+    let each = (0..v.len()).map(|i| {
+        let all = terms.at(i).iter().map(|&e| e as usize);
+        let size: f64 = all.map(|e| xs.re[e].abs() + off.at(e)).sum();
+        let n = terms.at(i).len() as f64;
+        let most = size * (1.0 + gamma(n, format.unit())) + n * format.flushes_below();
+        if most.is_nan() || most >= format.max || !v.is_finite(i) {
+            f64::INFINITY
+        } else {
+            // Of no element, or of one, there is one order.
+            ((most + v.re[i].abs()) * (1.0 + 4.0 * f64::EPSILON)).max(soft.at(i)).next_up()
+        }
+    });
+    Some(Bounds::of(soft.clone(), Radii::new(each.collect())))
 }
 
 /// Real numbers with the other signs.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use hlo::AttrKey;
 use hlo_execution::format::Format;
 use hlo_execution::verdict::same_buffers;
+use hlo_recognize::expression::Expression;
 
-use super::expression::Expression;
 use super::lifted::{Known, Lifted, leaf_at, taken};
 use super::limits::Limits;
 use super::number::Numbers;

@@ -15,10 +15,10 @@
 use hlo::ElementType;
 use hlo_execution::format::Format;
 use hlo_interp::Tensor;
+use hlo_recognize::rank::{self, NAN, NEGATIVE_NAN, NEGATIVE_ZERO, POSITIVE_ZERO};
+use hlo_recognize::region::{Choice, Outcome};
 
 use super::number::Numbers;
-use super::rank::{self, NAN, NEGATIVE_NAN, NEGATIVE_ZERO, POSITIVE_ZERO};
-use super::region::Choice;
 use super::rules::{Arg, Case, Mode};
 use super::terms::Terms;
 use super::{Radii, Ranges};
@@ -363,7 +363,7 @@ impl Fold<'_> {
     }
 
     /// Which of both it may give where these are the accumulator and the element.
-    fn outcome(&self, x: usize, y: usize) -> super::region::Outcome {
+    fn outcome(&self, x: usize, y: usize) -> Outcome {
         let columns = &self.columns;
         let ends = |i: usize| move |m: usize| (columns[m].low[i], columns[m].high[i]);
         self.choice.table.outcome(&self.choice.looked_at, ends(x), ends(y))

@@ -7,11 +7,12 @@
 use hlo::Opcode;
 use hlo_execution::format::{Format, has_infinities};
 use hlo_interp::Tensor;
+use hlo_perturbation::gamma;
 
 use super::limits::Limits;
 use super::number::Numbers;
 use super::rules::{Case, Mode};
-use super::sums::{Manner, gamma};
+use super::sums::Manner;
 use super::{Radii, elementwise, relations};
 
 /// What is known of a sum while terms are added to it.

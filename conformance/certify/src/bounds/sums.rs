@@ -11,6 +11,7 @@ use hlo::{AttrKey, ElementType, Opcode, Shape};
 use hlo_execution::format::{Format, rounded};
 use hlo_execution::special::Special;
 use hlo_interp::{Accumulate, Tensor, Value};
+use hlo_perturbation::gamma;
 use rayon::prelude::*;
 
 use super::number::{Numbers, modulus, tensor};
@@ -458,25 +459,6 @@ fn sign_of_zero(x: f64, low: f64, high: f64, format: Option<Format>) -> f64 {
         Some(format) if x == 0.0 && !(same(low) && same(high)) => format.min_positive(),
         Some(_) | None => 0.0,
     }
-}
-
-/// The relative error of `n` roundings: `n u / (1 - n u)` (Higham's gamma).
-pub(super) fn gamma(n: f64, unit: f64) -> f64 {
-    let x = n * unit;
-    if x < 0.25 {
-        x / (1.0 - x)
-    } else if x < 500.0 {
-        exponential(x) - 1.0
-    } else {
-        f64::INFINITY
-    }
-}
-
-fn exponential(x: f64) -> f64 {
-    fn of<T: hlo_arithmetic::scalar::Elementary>(x: T) -> T {
-        x.exponential()
-    }
-    of(x) * (1.0 + 4.0 * f64::EPSILON)
 }
 
 /// Applied computations: sums, what is monotone, and what moves.

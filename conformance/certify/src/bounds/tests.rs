@@ -10,6 +10,7 @@ mod liberties;
 mod limits;
 mod linear;
 mod logits;
+mod merged;
 mod permuted;
 mod reordered;
 mod scans;
@@ -117,6 +118,10 @@ fn bits_of_what_is_off_are_off_wherever_they_go() {
         let b = one(&text.replace("OP", of), &[&[0.1, 0.3]]);
         assert!(b.hard.at(0) >= 1.0, "{of}: {}", b.hard.at(0));
     }
+    // 1 or 2.
+    let text = "HloModule m\nENTRY e { x = f32[] parameter(0)\n y = f32[] exponential(x)\n n = u64[] convert(y)\n ROOT r = u64[] not(n) }";
+    let b = one(text, &[&[std::f32::consts::LN_2]]);
+    assert!(b.hard.at(0) >= 1.0, "{}", b.hard.at(0));
 }
 
 #[test]

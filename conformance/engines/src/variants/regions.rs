@@ -139,7 +139,8 @@ fn reversed(e: &mut Edit<'_>) -> Option<InstrId> {
     }
 }
 
-/// A fold by a computation that calls the region with its two halves of parameters exchanged. Of a scatter
+/// A fold by a computation that calls the region with its two halves of parameters exchanged, unless it folds a
+/// function of elements (`acc + x * x`), which no compiler may apply to what is accumulated. Of a scatter
 /// the first ones are always what is in the operand (XLA's operation semantics, "Scatter").
 fn swapped(e: &mut Edit<'_>) -> Option<InstrId> {
     if !matches!(e.at().opcode, Opcode::Reduce | Opcode::ReduceWindow) {
@@ -147,6 +148,9 @@ fn swapped(e: &mut Edit<'_>) -> Option<InstrId> {
     }
     let operands = operands(e)?;
     let region = e.at().attrs.computation(AttrKey::ToApply)?;
+    if !bounds::may_be_exchanged(e.module, region) {
+        return None;
+    }
     let parameters: Vec<InstrId> =
         e.module.computation(region).parameters().iter().copied().collect::<Option<_>>()?;
     let shapes: Vec<Shape> = parameters.iter().map(|&p| e.instr(p).shape.clone()).collect();

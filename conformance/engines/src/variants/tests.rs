@@ -294,6 +294,27 @@ ENTRY e {
     assert_eq!(run(text, "interpreter:regions-swapped", &[5.0, 3.0]), [2.0]);
 }
 
+/// `acc + x * x` has its accumulator on one side: no compiler squares that.
+#[test]
+fn functions_of_elements_are_not_applied_to_what_is_accumulated() {
+    let text = "HloModule m
+region {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  q = f32[] multiply(b, b)
+  ROOT s = f32[] add(a, q)
+}
+ENTRY e {
+  x = f32[1] parameter(0)
+  y = f32[1] parameter(1)
+  i = f32[] constant(1)
+  c = f32[2] concatenate(x, y), dimensions={0}
+  ROOT r = f32[] reduce(c, i), dimensions={0}, to_apply=region
+}
+";
+    assert_eq!(run(text, "interpreter:regions-swapped", &[2.0, 3.0]), [14.0]);
+}
+
 /// Tree reduction of more than 32 elements: windows of an unrecognized region each begin with the initial
 /// value, those of a sum with 0, because a sum has its initial value once.
 #[test]

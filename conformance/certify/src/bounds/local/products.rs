@@ -13,9 +13,9 @@ use hlo_execution::element::Number;
 use hlo_execution::format::Format;
 use hlo_execution::verdict::same;
 use hlo_interp::{Tensor, Value};
+use hlo_perturbation::gamma;
 use rayon::prelude::*;
 
-use super::super::sums::gamma;
 use super::rows::concluded;
 use super::windows::Windows;
 use super::{Local, Worst};

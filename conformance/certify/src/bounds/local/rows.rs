@@ -13,12 +13,12 @@ use hlo_arithmetic::scalar::{Elementary, Float};
 use hlo_execution::format::Format;
 use hlo_execution::verdict::same;
 use hlo_interp::{Tensor, Value};
+use hlo_perturbation::gamma;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::super::Settings;
 use super::super::probe::Probe;
-use super::super::sums::gamma;
 use super::program::{Fold, Node, Program, Size, What};
 use super::{Worst, fold, products};
 

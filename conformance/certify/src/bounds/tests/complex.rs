@@ -133,3 +133,13 @@ fn parts_of_sums_beside_nans_have_magnitudes() {
         assert_eq!(class(text, &inputs, Allowances::STRICT, (other, 0.0)), Class::Explained, "{other}");
     }
 }
+
+/// `x^2 + y^2` of imaginary numbers is on the cut of its root, and the sign of a zero says on which side.
+#[test]
+fn an_angle_hangs_on_the_side_of_the_root_that_it_has() {
+    let text = "HloModule m\nENTRY e { a = f32[1] parameter(0)\n b = f32[1] parameter(1)\n c = f32[1] parameter(2)\n z = f32[1] parameter(3)\n y = c64[1] complex(a, b)\n d = c64[1] complex(c, z)\n x = c64[1] divide(y, d)\n ROOT r = c64[1] atan2(y, x) }";
+    let bounds = |b: f32, c: f32| one(text, &[&[-0.0], &[b], &[c], &[0.0]]);
+    assert!(bounds(0.25, 1.0).hard.at(0) >= 3.2);
+    let text = text.replace("complex(a, b)", "complex(b, a)");
+    assert!(one(&text, &[&[-0.0], &[0.25], &[3.0], &[0.0]]).hard.at(0) < 1e-5);
+}

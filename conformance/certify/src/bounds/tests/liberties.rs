@@ -495,3 +495,54 @@ fn denormals_of_small_types_are_flushed_where_those_of_f16_are() {
     }
     assert_eq!(hard("f8e5m2", exponent(-14)), 0.0);
 }
+
+/// Step by step in the type the number of elements of a feature is one of its numbers, or is not: 32 is beyond
+/// f8e4m3b11fnuz. In a gradient it multiplies before it divides.
+#[test]
+fn steps_of_batch_norm_have_the_count_in_their_type() {
+    let steps = Allowances { narrow_accumulator: true, ..with("affine-batch-norm") };
+    let text = "HloModule m\nENTRY e { x = f8e4m3b11fnuz[32,1] parameter(0)\n s = f8e4m3b11fnuz[1] parameter(1)\n ROOT t = (f8e4m3b11fnuz[32,1], f8e4m3b11fnuz[1], f8e4m3b11fnuz[1]) batch-norm-training(x, s, s), epsilon=0.5, feature_index=1 }";
+    let x = [0.0; 32];
+    for array in 0..3 {
+        let of = |allowances| certified(text, &[&x, &[1.0]], allowances)[array].1.hard.at(0);
+        assert!(of(steps).is_infinite() && of(Allowances::STRICT).is_finite(), "{array}");
+    }
+    // 16 elements of 8192 are 131072.
+    let text = "HloModule m\nENTRY e { x = f16[16,1] parameter(0)\n p = f16[1] parameter(1)\n d = f16[16,1] parameter(2)\n y = (f16[16,1], f16[1], f16[1]) batch-norm-grad(x, p, p, p, d), epsilon=0.5, feature_index=1\n ROOT r = f16[16,1] get-tuple-element(y), index=0 }";
+    let gradient = |size: f32, allowances| {
+        let d: Vec<f32> = (0..16).map(|i| if i % 2 == 0 { size } else { -size }).collect();
+        certified(text, &[&[1.0; 16], &[1.0], &d], allowances)[0].1.hard.at(0)
+    };
+    assert!(gradient(8192.0, steps).is_infinite());
+    assert!(gradient(256.0, steps).is_finite());
+}
+
+/// A system whose solution is small, and whose matrix is not when it is scaled to a unit diagonal.
+#[test]
+fn a_solver_by_the_inverse_may_overflow_on_the_way() {
+    let text = "HloModule m\nENTRY e { a = f32[2,2] parameter(0)\n b = f32[2,1] parameter(1)\n ROOT x = f32[2,1] triangular-solve(a, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE }";
+    let allowed = with("decompositions");
+    let far = [1e30, 0.0, 1e-10, 1e-20];
+    assert!(hard(text, &[&far, &[1.0, 0.0]], Allowances::STRICT).iter().all(|r| r.is_finite()));
+    let far = [1e-20, 0.0, 1e25, 1.0];
+    assert!(hard(text, &[&far, &[0.0, 1.0]], Allowances::STRICT)[1].is_finite());
+    assert!(hard(text, &[&far, &[0.0, 1.0]], allowed)[1].is_infinite());
+    let near = [2.0, 0.0, 0.5, 4.0];
+    let found = hard(text, &[&near, &[1.0, 3.0]], allowed);
+    assert!(found.iter().all(|&r| r > 0.0 && r < 1e-5), "{found:?}");
+}
+
+/// A variance of 0 is a NaN in a type without zero, as is what may be one before it is rounded.
+#[test]
+fn what_may_be_zero_is_a_nan_in_a_type_without_it() {
+    let text = "HloModule m\nENTRY e { x = f8e8m0fnu[2,1] parameter(0)\n s = f8e8m0fnu[1] parameter(1)\n t = (f8e8m0fnu[2,1], f8e8m0fnu[1], f8e8m0fnu[1]) batch-norm-training(x, s, s), epsilon=0.001, feature_index=1\n ROOT v = f8e8m0fnu[1] get-tuple-element(t), index=2 }";
+    assert!(hard(text, &[&[9.403_955e-38, 1.175_494_4e-38], &[1.0]], Allowances::STRICT)[0].is_infinite());
+}
+
+/// The distance from the mean overflows, and is multiplied by a gradient of 0.
+#[test]
+fn an_infinite_distance_times_zero_is_a_nan() {
+    let text = "HloModule m\nENTRY e { x = f32[1] parameter(0)\n p = f32[1] parameter(1)\n d = f32[1] parameter(2)\n y = (f32[1], f32[1], f32[1]) batch-norm-grad(x, p, p, p, d), epsilon=0.001, feature_index=0\n ROOT s = f32[1] get-tuple-element(y), index=1 }";
+    assert!(hard(text, &[&[-3e38], &[3e38], &[0.0]], Allowances::STRICT)[0].is_infinite());
+    assert!(hard(text, &[&[-1e38], &[1e38], &[0.0]], Allowances::STRICT)[0].is_finite());
+}

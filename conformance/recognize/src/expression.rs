@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 32;
 
 /// What a node is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Origin {
+pub enum Origin {
     /// A parameter of the computation.
     Parameter(usize),
     /// An elementwise instruction, or a constant.
@@ -21,21 +21,26 @@ pub(super) enum Origin {
 
 /// A scalar of the expression.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) origin: Origin,
-    pub(super) operands: Vec<usize>,
-    pub(super) ty: ElementType,
+pub struct Node {
+    /// What it is.
+    pub origin: Origin,
+    /// The nodes that it is computed from.
+    pub operands: Vec<usize>,
+    /// Its type.
+    pub ty: ElementType,
 }
 
 /// A computation on scalars, whose instructions are elementwise.
 #[derive(Debug)]
-pub(super) struct Expression<'m> {
-    pub(super) module: &'m Module,
-    pub(super) nodes: Vec<Node>,
+pub struct Expression<'m> {
+    /// Where its instructions are.
+    pub module: &'m Module,
+    /// All nodes, those of parameters first.
+    pub nodes: Vec<Node>,
     /// Types of the parameters, whose nodes are the first ones.
-    pub(super) parameters: Vec<ElementType>,
+    pub parameters: Vec<ElementType>,
     /// The nodes that are the results.
-    pub(super) results: Vec<usize>,
+    pub results: Vec<usize>,
 }
 
 /// The value of an instruction.
@@ -47,7 +52,7 @@ enum Held {
 
 impl<'m> Expression<'m> {
     /// `None` if something in the computation is no elementwise instruction on scalars.
-    pub(super) fn new(module: &'m Module, computation: ComputationId) -> Option<Expression<'m>> {
+    pub fn new(module: &'m Module, computation: ComputationId) -> Option<Expression<'m>> {
         let program = module.program_shape(computation)?;
         let parameters: Option<Vec<ElementType>> = program.parameters.iter().map(scalar_type).collect();
         let parameters = parameters?;
@@ -62,7 +67,7 @@ impl<'m> Expression<'m> {
     }
 
     /// The opcode of a node that is an instruction.
-    pub(super) fn opcode(&self, node: usize) -> Option<Opcode> {
+    pub fn opcode(&self, node: usize) -> Option<Opcode> {
         match self.nodes[node].origin {
             Origin::Parameter(_) => None,
             Origin::Instruction(id) => Some(self.module.instr(id).opcode),
@@ -70,7 +75,7 @@ impl<'m> Expression<'m> {
     }
 
     /// Which nodes some of them are computed from, they themselves included.
-    pub(super) fn reached(&self, roots: &[usize]) -> Vec<bool> {
+    pub fn reached(&self, roots: &[usize]) -> Vec<bool> {
         let mut reached = vec![false; self.nodes.len()];
         roots.iter().for_each(|&root| reached[root] = true);
         for (n, node) in self.nodes.iter().enumerate().rev() {
@@ -82,14 +87,14 @@ impl<'m> Expression<'m> {
     }
 
     /// Which parameters some nodes are computed from.
-    pub(super) fn dependencies(&self, roots: &[usize]) -> Vec<usize> {
+    pub fn dependencies(&self, roots: &[usize]) -> Vec<usize> {
         let reached = self.reached(roots);
         (0..self.parameters.len()).filter(|&p| reached[p]).collect()
     }
 
     /// A module that computes the tuple of some nodes from lists of `lanes` values for each of these
     /// parameters, in that order. `None` if they depend on others.
-    pub(super) fn lifted(&self, roots: &[usize], parameters: &[usize], lanes: i64) -> Option<Module> {
+    pub fn lifted(&self, roots: &[usize], parameters: &[usize], lanes: i64) -> Option<Module> {
         let reached = self.reached(roots);
         let mut target = Module::new("region");
         let entry = target.add_computation("main".into(), Span::NONE);

@@ -13,14 +13,17 @@ use hlo_execution::element::{Number, Part};
 use hlo_execution::format::Format;
 use hlo_interp::Tensor;
 
-/// The ranks of both zeros, and of NaNs.
-pub(super) const NEGATIVE_ZERO: i64 = -1;
-pub(super) const POSITIVE_ZERO: i64 = 0;
-pub(super) const NAN: i64 = i64::MAX;
-pub(super) const NEGATIVE_NAN: i64 = i64::MIN;
+/// The rank of -0.
+pub const NEGATIVE_ZERO: i64 = -1;
+/// The rank of +0.
+pub const POSITIVE_ZERO: i64 = 0;
+/// The rank of NaNs without a sign.
+pub const NAN: i64 = i64::MAX;
+/// The rank of NaNs with a sign.
+pub const NEGATIVE_NAN: i64 = i64::MIN;
 
 /// The rank of a float.
-pub(super) fn of_float(x: f64) -> i64 {
+pub fn of_float(x: f64) -> i64 {
     if x.is_nan() {
         return if x.is_sign_negative() { NEGATIVE_NAN } else { NAN };
     }
@@ -29,7 +32,7 @@ pub(super) fn of_float(x: f64) -> i64 {
 }
 
 /// The float of a rank.
-pub(super) fn float(rank: i64) -> f64 {
+pub fn float(rank: i64) -> f64 {
     match rank {
         NAN => f64::NAN,
         NEGATIVE_NAN => -f64::NAN,
@@ -43,13 +46,14 @@ fn of_integer(ty: ElementType, x: i128) -> i64 {
     (if ty == ElementType::U64 { x + i128::from(i64::MIN) } else { x }) as i64
 }
 
-fn integer(ty: ElementType, rank: i64) -> i128 {
+/// The integer or predicate of a type that has a rank.
+pub fn integer(ty: ElementType, rank: i64) -> i128 {
     let x = i128::from(rank);
     if ty == ElementType::U64 { x - i128::from(i64::MIN) } else { x }
 }
 
 /// The ranks of a tensor's elements; of complex ones those of their real parts.
-pub(super) fn of_tensor(t: &Tensor) -> Vec<i64> {
+pub fn of_tensor(t: &Tensor) -> Vec<i64> {
     let ty = t.element_type();
     with_buffer!(t.buffer(), v => v.iter().map(|&x| match Number::parts(x).0 {
         Part::Int(x) => of_integer(ty, x),
@@ -58,7 +62,7 @@ pub(super) fn of_tensor(t: &Tensor) -> Vec<i64> {
 }
 
 /// A list of numbers of these ranks. What the type does not hold becomes something else.
-pub(super) fn tensor(ty: ElementType, ranks: &[i64]) -> Tensor {
+pub fn tensor(ty: ElementType, ranks: &[i64]) -> Tensor {
     let floats = Format::of(ty).is_some();
     let buffer = with_element_type!(ty, T => <T as BufferOf>::wrap(ranks.iter().map(|&rank| {
         if floats { <T as Number>::from_f64(float(rank)) } else { <T as Number>::from_i128(integer(ty, rank)) }
@@ -67,7 +71,7 @@ pub(super) fn tensor(ty: ElementType, ranks: &[i64]) -> Tensor {
 }
 
 /// The least and the greatest rank of an integer type.
-pub(super) fn ends(ty: ElementType) -> (i64, i64) {
+pub fn ends(ty: ElementType) -> (i64, i64) {
     let bits = ty.bits();
     match ty {
         ElementType::Pred => (0, 1),
@@ -115,11 +119,11 @@ fn near(ty: ElementType, ranks: &BTreeSet<i64>) -> BTreeSet<i64> {
 
 /// The ranks of a type, split at some of them.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub struct Line {
     /// The split points, in order.
     cuts: Vec<i64>,
     /// Some ranks that the type holds, in order.
-    pub(super) ranks: Vec<i64>,
+    pub ranks: Vec<i64>,
     /// For each slot the indices of its representatives in `ranks`: slot `2 j` is below the split point `j`,
     /// slot `2 j + 1` is that point.
     slots: Vec<Vec<usize>>,
@@ -127,7 +131,7 @@ pub(super) struct Line {
 
 impl Line {
     /// Of a type, split at constants. `total`: where NaNs have an order.
-    pub(super) fn new(ty: ElementType, constants: &BTreeSet<i64>, total: bool) -> Line {
+    pub fn new(ty: ElementType, constants: &BTreeSet<i64>, total: bool) -> Line {
         let mut cuts = constants.clone();
         if Format::of(ty).is_some() {
             cuts.extend([NEGATIVE_ZERO, POSITIVE_ZERO, NAN]);
@@ -157,7 +161,7 @@ impl Line {
     }
 
     /// Of numbers that nothing looks at: two that differ.
-    pub(super) fn unseen(ty: ElementType) -> Line {
+    pub fn unseen(ty: ElementType) -> Line {
         let ranks: Vec<i64> = if Format::of(ty).is_some() {
             vec![of_float(1.0), of_float(2.0)]
         } else {
@@ -168,7 +172,7 @@ impl Line {
     }
 
     /// The slot of a rank.
-    pub(super) fn slot(&self, rank: i64) -> usize {
+    pub fn slot(&self, rank: i64) -> usize {
         match self.cuts.binary_search(&rank) {
             Ok(cut) => 2 * cut + 1,
             Err(cut) => 2 * cut,
@@ -176,12 +180,12 @@ impl Line {
     }
 
     /// Whether the NaNs with a sign are less than all numbers.
-    pub(super) fn is_total(&self) -> bool {
+    pub fn is_total(&self) -> bool {
         self.cuts.first() == Some(&NEGATIVE_NAN)
     }
 
     /// How many slots there are.
-    pub(super) fn slots(&self) -> usize {
+    pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
@@ -195,7 +199,7 @@ impl Line {
     }
 
     /// The representatives that stand for two ranks.
-    pub(super) fn pair(&self, x: i64, y: i64) -> Option<(usize, usize)> {
+    pub fn pair(&self, x: i64, y: i64) -> Option<(usize, usize)> {
         let (a, b) = (self.slot(x), self.slot(y));
         let (of_a, of_b) = (&self.slots[a], &self.slots[b]);
         let apart = |one: i64, other: i64| usize::from(a == b && one > other);
@@ -204,7 +208,7 @@ impl Line {
 
     /// Pairs of representatives that stand for all pairs of ranks from two ranges. `None` if some pairs have
     /// no representatives.
-    pub(super) fn pairs(&self, x: (i64, i64), y: (i64, i64)) -> Option<Vec<(usize, usize)>> {
+    pub fn pairs(&self, x: (i64, i64), y: (i64, i64)) -> Option<Vec<(usize, usize)>> {
         let mut pairs = Vec::new();
         for a in self.slot(x.0)..=self.slot(x.1) {
             for b in self.slot(y.0)..=self.slot(y.1) {
@@ -230,13 +234,13 @@ impl Line {
     }
 
     /// The representative of a rank that is one.
-    pub(super) fn index(&self, rank: i64) -> Option<usize> {
+    pub fn index(&self, rank: i64) -> Option<usize> {
         self.ranks.binary_search(&rank).ok()
     }
 }
 
 /// Whether numbers of these ranks are equal: zeros of both signs are.
-pub(super) fn equal(a: i64, b: i64, floats: bool) -> bool {
+pub fn equal(a: i64, b: i64, floats: bool) -> bool {
     let one = |rank: i64| if floats && rank == NEGATIVE_ZERO { POSITIVE_ZERO } else { rank };
     one(a) == one(b)
 }

@@ -14,19 +14,20 @@
 //! **Invariant:** what is not shown is not recognized.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use hlo::attrs::CompareType;
 use hlo::opcode::Numeric;
 use hlo::{ComputationId, ConstantValue, ElementType, Module, Opcode};
 use hlo_execution::format::{Format, has_infinities};
-use hlo_execution::run::RunOptions;
-use hlo_interp::device::host::NoHost;
-use hlo_interp::{Devices, Tensor, Value};
+use hlo_interp::Tensor;
 
-use super::expression::{Expression, Origin};
-use super::rank::{self, Line};
-use super::{Settings, Tree, Watching, evaluate};
+use crate::expression::{Expression, Origin};
+use crate::merges::{self, Merge};
+use crate::rank::{self, Line};
+
+/// What a module of elementwise instructions gives for arrays, as the caller has it run: the arrays of its
+/// result. `None`: it has no result, or no memory.
+pub type Run<'a> = &'a dyn Fn(&Module, Vec<Tensor>) -> Option<Vec<Tensor>>;
 
 /// The most representatives of the operands on one side of a choice.
 const MAX_ROWS: usize = 600;
@@ -39,65 +40,75 @@ const MAX_ROUNDS: usize = 3;
 
 /// Of a component what it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Component {
+pub enum Component {
     /// An operation on its accumulator and this node, which depends on elements alone.
     Fold(Opcode, usize),
     /// Part of a choice of this number.
     Choice(usize),
-    /// Neither.
+    /// A function of the accumulators and the elements that is associative and commutative in exact
+    /// arithmetic, or an order of a difference.
+    Merge(Merge),
+    /// None of these.
     Unrecognized,
 }
 
 /// An applied computation that folds.
-pub(super) struct Region<'m> {
-    pub(super) expression: Expression<'m>,
-    pub(super) components: Vec<Component>,
-    pub(super) choices: Vec<Choice>,
+#[derive(Debug)]
+pub struct Region<'m> {
+    /// What it computes.
+    pub expression: Expression<'m>,
+    /// Of each of its results what it is.
+    pub components: Vec<Component>,
+    /// The choices among components.
+    pub choices: Vec<Choice>,
     accumulators_first: bool,
 }
 
 /// Components among which the region chooses together.
 #[derive(Debug)]
-pub(super) struct Choice {
+pub struct Choice {
     /// The components, in order.
-    pub(super) members: Vec<usize>,
+    pub members: Vec<usize>,
     /// Of each member whether the region looks at it.
-    pub(super) looked_at: Vec<bool>,
-    pub(super) table: Table,
+    pub looked_at: Vec<bool>,
+    /// What is chosen.
+    pub table: Table,
 }
 
 /// What a region gives for pairs of rows of representatives.
 #[derive(Debug)]
-pub(super) struct Table {
+pub struct Table {
     /// Of each member.
-    pub(super) lines: Vec<Line>,
+    pub lines: Vec<Line>,
     /// Of each member the distance in rows of representatives that are neighbours.
     strides: Vec<usize>,
     rows: usize,
     /// Pair by pair what is given.
     outcomes: Vec<Outcome>,
     /// It is associative and commutative: no order of a fold matters.
-    pub(super) any_order: bool,
+    pub any_order: bool,
     /// Pairs of rows of which it gives something of either, all of them with a NaN.
-    pub(super) mixed: Vec<(usize, usize)>,
+    pub mixed: Vec<(usize, usize)>,
     /// It may give the zero of the other sign than that of the row that it gives.
-    pub(super) mixes_zeros: bool,
+    pub mixes_zeros: bool,
     /// Of each member whether it is always the greater (`Some(true)`) or the less of both, NaNs apart.
-    pub(super) extreme: Vec<Option<bool>>,
+    pub extreme: Vec<Option<bool>>,
     /// It always gives one of both rows, but for `mixed`.
-    pub(super) selects: bool,
+    pub selects: bool,
 }
 
 /// Which of both rows a region gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Outcome {
-    pub(super) first: bool,
-    pub(super) second: bool,
+pub struct Outcome {
+    /// The accumulators, perhaps.
+    pub first: bool,
+    /// The elements, perhaps.
+    pub second: bool,
 }
 
 impl Outcome {
     /// Either, as far as is known.
-    pub(super) const EITHER: Outcome = Outcome { first: true, second: true };
+    pub const EITHER: Outcome = Outcome { first: true, second: true };
 
     fn or(self, other: Outcome) -> Outcome {
         Outcome { first: self.first | other.first, second: self.second | other.second }
@@ -106,11 +117,11 @@ impl Outcome {
 
 impl<'m> Region<'m> {
     /// `None` if the computation is no expression of as many accumulators, elements and results.
-    pub(super) fn new(
+    pub fn new(
         module: &'m Module,
         computation: ComputationId,
         accumulators_first: bool,
-        settings: &Settings,
+        run: Run<'_>,
     ) -> Option<Region<'m>> {
         let expression = Expression::new(module, computation)?;
         let n = expression.results.len();
@@ -135,21 +146,28 @@ impl<'m> Region<'m> {
             }
             let members = region.connected(i);
             members.iter().for_each(|&m| done[m] = true);
-            if let Some(choice) = region.choice(&members, settings) {
+            if let Some(choice) = region.choice(&members, run) {
                 members.iter().for_each(|&m| region.components[m] = Component::Choice(region.choices.len()));
                 region.choices.push(choice);
+            }
+        }
+        for i in 0..n {
+            if region.components[i] == Component::Unrecognized
+                && let Some(merge) = merges::recognized(&region, i)
+            {
+                region.components[i] = Component::Merge(merge);
             }
         }
         Some(region)
     }
 
     /// The parameter that is a component's accumulator.
-    fn accumulator(&self, component: usize) -> usize {
+    pub fn accumulator(&self, component: usize) -> usize {
         if self.accumulators_first { component } else { component + self.components.len() }
     }
 
     /// The parameter that is a component's element.
-    pub(super) fn element(&self, component: usize) -> usize {
+    pub fn element(&self, component: usize) -> usize {
         if self.accumulators_first { component + self.components.len() } else { component }
     }
 
@@ -193,16 +211,37 @@ impl<'m> Region<'m> {
     }
 
     /// What a component takes away from its accumulator, if that depends on elements alone.
-    pub(super) fn subtracted(&self, component: usize) -> Option<usize> {
+    pub fn subtracted(&self, component: usize) -> Option<usize> {
         let root = self.expression.results[component];
         let &[a, b] = &self.expression.nodes[root].operands[..] else { return None };
         let subtracts = self.expression.opcode(root) == Some(Opcode::Subtract);
         (subtracts && a == self.accumulator(component) && self.is_of_elements(b)).then_some(b)
     }
 
+    /// Whether a component is the same with accumulator and element exchanged, or is not recognized as a function of
+    /// elements that is folded: `acc + x * x` has its accumulator on one side.
+    pub fn may_be_exchanged(&self, component: usize) -> bool {
+        let Component::Fold(_, node) = self.components[component] else { return true };
+        let root = self.expression.results[component];
+        let converted = |node: usize, of: usize| {
+            self.expression.opcode(node) == Some(Opcode::Convert)
+                && self.expression.nodes[node].operands == [of]
+        };
+        let element = self.element(component);
+        // By way of a wider type both are converted.
+        let wide = self.expression.opcode(root) == Some(Opcode::Convert) && converted(node, element);
+        node == element || wide
+    }
+
+    /// Its element, of a component that is its accumulator less its element.
+    pub fn difference(&self, component: usize) -> Option<usize> {
+        let element = self.element(component);
+        (self.subtracted(component) == Some(element)).then_some(element)
+    }
+
     /// Of a component that is the greater of the magnitudes of its accumulator and its element that of the
     /// element.
-    pub(super) fn greatest_magnitude(&self, component: usize) -> Option<usize> {
+    pub fn greatest_magnitude(&self, component: usize) -> Option<usize> {
         let root = self.expression.results[component];
         let &[a, b] = &self.expression.nodes[root].operands[..] else { return None };
         let magnitude_of = |node: usize, of: usize| {
@@ -231,7 +270,7 @@ impl<'m> Region<'m> {
         }
     }
 
-    fn choice(&self, members: &[usize], settings: &Settings) -> Option<Choice> {
+    fn choice(&self, members: &[usize], run: Run<'_>) -> Option<Choice> {
         let mut compared = Compared::new(&self.expression, self.components.len());
         let roots: Vec<usize> = members.iter().map(|&m| self.expression.results[m]).collect();
         compared.follow(&self.expression.reached(&roots))?;
@@ -251,7 +290,7 @@ impl<'m> Region<'m> {
                 let (ty, line) = (self.expression.parameters[m], &compared.lines[m]);
                 if looked_at { Line::new(ty, &line.constants, line.total) } else { Line::unseen(ty) }
             });
-            match Table::new(&self.expression, &roots, &parameters, lines.collect(), &looked_at, settings)? {
+            match Table::new(&self.expression, &roots, &parameters, lines.collect(), &looked_at, run)? {
                 Ok(table) => return Some(Choice { members: members.to_vec(), looked_at, table }),
                 Err(more) => {
                     for ((&m, more), looked_at) in members.iter().zip(more).zip(&mut looked_at) {
@@ -438,7 +477,7 @@ impl Table {
         parameters: &[usize],
         lines: Vec<Line>,
         looked_at: &[bool],
-        settings: &Settings,
+        run: Run<'_>,
     ) -> Option<Result<Table, Lacking>> {
         let mut rows = 1usize;
         let mut strides = Vec::new();
@@ -458,7 +497,7 @@ impl Table {
             rank::tensor(types(p), &(0..lanes).map(rank).collect::<Vec<i64>>())
         });
         let module = expression.lifted(roots, parameters, lanes as i64)?;
-        let given = run(&module, columns.collect(), settings)?;
+        let given = run(&module, columns.collect())?;
         let floats: Vec<bool> = roots.iter().map(|&r| Format::of(expression.nodes[r].ty).is_some()).collect();
         let total_order = |member: usize| lines[member].index(rank::NEGATIVE_NAN).is_some();
         let mut lacking: Lacking = vec![BTreeSet::new(); lines.len()];
@@ -545,7 +584,7 @@ impl Table {
     }
 
     /// Which of both it may give where members are of some ranges.
-    pub(super) fn outcome(
+    pub fn outcome(
         &self,
         looked_at: &[bool],
         x: impl Fn(usize) -> (i64, i64),
@@ -577,7 +616,7 @@ impl Table {
 
 impl Choice {
     /// Of the pairs of rows of which something of either is given the slots of each member, looked at or not.
-    pub(super) fn mixed_slots(&self) -> Vec<Vec<(usize, usize)>> {
+    pub fn mixed_slots(&self) -> Vec<Vec<(usize, usize)>> {
         let table = &self.table;
         let slots = |&(x, y): &(usize, usize)| -> Vec<(usize, usize)> {
             let each = table.lines.iter().enumerate();
@@ -589,7 +628,7 @@ impl Choice {
 
 impl Table {
     /// Whether a member's order is total, NaNs included.
-    pub(super) fn is_total(&self, member: usize) -> bool {
+    pub fn is_total(&self, member: usize) -> bool {
         self.lines[member].is_total()
     }
 
@@ -615,24 +654,4 @@ impl Table {
         }
         Some(rows)
     }
-}
-
-/// What a module gives.
-fn run(module: &Module, args: Vec<Tensor>, settings: &Settings) -> Option<Vec<Tensor>> {
-    let trees = args.iter().map(|_| Tree::exact()).collect();
-    let (value, _) = evaluated(module, args, trees, settings)?;
-    Some(value.arrays().into_iter().cloned().collect())
-}
-
-/// What a module gives, with bounds.
-pub(super) fn evaluated(
-    module: &Module,
-    args: Vec<Tensor>,
-    trees: Vec<Tree>,
-    settings: &Settings,
-) -> Option<(Value, Tree)> {
-    let options = RunOptions { devices: Devices::ONE, seed: 0, ..settings.options };
-    let settings = Settings { options, nested: true, ..settings.clone() };
-    let values = args.into_iter().map(Value::Array).collect();
-    evaluate(module, vec![values], vec![trees], settings, Arc::new(NoHost), Watching::default()).ok()?.pop()
 }

@@ -17,8 +17,8 @@
 
 use hlo::num_complex::Complex;
 
-use super::linear::Unit;
-use super::sums::gamma;
+use crate::balls::Unit;
+use crate::gamma;
 
 type C = Complex<f64>;
 
@@ -27,17 +27,19 @@ const LEFT: f64 = 1.0 / 16.0;
 
 /// A square matrix of numbers that are not negative, row by row.
 #[derive(Clone, Debug)]
-pub(super) struct Magnitudes {
+pub struct Magnitudes {
     n: usize,
     each: Vec<f64>,
 }
 
 impl Magnitudes {
-    pub(super) fn of(n: usize, f: impl Fn(usize, usize) -> f64) -> Magnitudes {
+    /// Of order `n`, of elements by row and column.
+    pub fn of(n: usize, f: impl Fn(usize, usize) -> f64) -> Magnitudes {
         Magnitudes { n, each: (0..n * n).map(|at| f(at / n, at % n)).collect() }
     }
 
-    pub(super) fn at(&self, i: usize, j: usize) -> f64 {
+    /// An element.
+    pub fn at(&self, i: usize, j: usize) -> f64 {
         self.each[i * self.n + j]
     }
 
@@ -45,11 +47,13 @@ impl Magnitudes {
         &self.each[i * self.n..][..self.n]
     }
 
-    pub(super) fn transposed(&self) -> Magnitudes {
+    /// The transposed matrix.
+    pub fn transposed(&self) -> Magnitudes {
         Magnitudes::of(self.n, |i, j| self.at(j, i))
     }
 
-    pub(super) fn times(&self, other: &Magnitudes) -> Magnitudes {
+    /// At least the product.
+    pub fn times(&self, other: &Magnitudes) -> Magnitudes {
         let mut each = vec![0.0; self.n * self.n];
         for (i, sums) in each.chunks_exact_mut(self.n.max(1)).enumerate() {
             for (k, &x) in self.row(i).iter().enumerate().filter(|(_, x)| **x != 0.0) {
@@ -61,7 +65,7 @@ impl Magnitudes {
 
     /// Made up for roundings of sums of `n` products, and of divisions by what is left of 1 ([`LEFT`] at
     /// least).
-    pub(super) fn settle(mut self) -> Magnitudes {
+    pub fn settle(mut self) -> Magnitudes {
         let more = 1.0 + (self.n as f64 + 8.0) * 4.0 / LEFT * f64::EPSILON;
         self.each.iter_mut().filter(|x| **x != 0.0).for_each(|x| *x = (*x * more).next_up());
         self
@@ -74,7 +78,7 @@ impl Magnitudes {
 
 /// At least the modulus of each element of the inverse of a lower triangular matrix. `None` if it has none,
 /// or none that is known.
-pub(super) fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitudes> {
+pub fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitudes> {
     let mut x = vec![C::ZERO; n * n];
     for i in 0..n {
         let (above, rest) = x.split_at_mut(i * n);
@@ -116,7 +120,7 @@ pub(super) fn inverse(n: usize, t: impl Fn(usize, usize) -> C) -> Option<Magnitu
 /// How far the elements of a lower Cholesky factor `l` may be off, row by row. `diagonal` are at least the
 /// elements of the matrix there, `off(i, j)` is what those of its lower triangle are off by. `None`: nothing
 /// is known.
-pub(super) fn cholesky(
+pub fn cholesky(
     n: usize,
     l: impl Fn(usize, usize) -> C,
     diagonal: impl Fn(usize) -> f64,
@@ -139,7 +143,7 @@ pub(super) fn cholesky(
 
 /// How far from `I` the lower Cholesky factor of `I + G` may be, whose elements of `G` have at most these
 /// moduli.
-pub(super) fn rooted(g: &Magnitudes) -> Option<Magnitudes> {
+pub fn rooted(g: &Magnitudes) -> Option<Magnitudes> {
     let n = g.n;
     let mut m = Magnitudes::of(n, |_, _| 0.0);
     for j in 0..n {
@@ -158,13 +162,16 @@ pub(super) fn rooted(g: &Magnitudes) -> Option<Magnitudes> {
 }
 
 /// The factors of a matrix of `rows` by `columns` whose rows have been permuted into the order of the pivots.
-pub(super) struct Factors<'a> {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
+#[derive(Debug)]
+pub struct Factors<'a> {
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Columns of the matrix.
+    pub columns: usize,
     /// Both factors, row by row; the diagonal is that of the upper one, that of the lower one is 1.
-    pub(super) packed: &'a [C],
+    pub packed: &'a [C],
     /// What the elements of the matrix are off by.
-    pub(super) off: &'a [f64],
+    pub off: &'a [f64],
 }
 
 impl Factors<'_> {
@@ -190,7 +197,7 @@ impl Factors<'_> {
     }
 
     /// How far the elements of the factors may be off, in the order of `packed`. `None`: nothing is known.
-    pub(super) fn radii(&self, unit: Unit) -> Option<Vec<f64>> {
+    pub fn radii(&self, unit: Unit) -> Option<Vec<f64>> {
         let n = self.rows.max(self.columns);
         let left = inverse(n, |i, j| self.lower(i, j))?;
         let right = inverse(n, |i, j| self.upper(j, i))?.transposed();
@@ -235,7 +242,7 @@ impl Factors<'_> {
 
     /// Whether with these errors of the factors another pivot may be chosen than in the reference: the
     /// largest element that is left of each column, by the sum of the moduli of its parts (`izamax` of BLAS).
-    pub(super) fn may_pivot_elsewhere(&self, radii: &[f64]) -> bool {
+    pub fn may_pivot_elsewhere(&self, radii: &[f64]) -> bool {
         let size = |x: C| x.re.abs() + x.im.abs();
         (0..self.depth()).any(|j| {
             let at = j * self.columns + j;
@@ -279,7 +286,8 @@ fn eliminated(mut g: Magnitudes) -> Option<(Magnitudes, Magnitudes)> {
 }
 
 /// A lower triangular system: what its solutions are off by.
-pub(super) struct Substitution {
+#[derive(Debug)]
+pub struct Substitution {
     /// At least the inverse.
     inverse: Magnitudes,
     /// What the matrix is off by in effect: its own error, and the roundings of an engine and of the
@@ -292,7 +300,7 @@ pub(super) struct Substitution {
 
 impl Substitution {
     /// For a matrix with these errors of its elements. `None`: nothing is known.
-    pub(super) fn new(
+    pub fn new(
         n: usize,
         t: impl Fn(usize, usize) -> C,
         off: impl Fn(usize, usize) -> f64,
@@ -314,7 +322,7 @@ impl Substitution {
     }
 
     /// Of a solution of this magnitude, for a right side with the errors `off`.
-    pub(super) fn radii(&self, x: &[f64], off: &[f64]) -> Vec<f64> {
+    pub fn radii(&self, x: &[f64], off: &[f64]) -> Vec<f64> {
         let n = x.len();
         let rest: Vec<f64> = (0..n)
             .map(|i| {
