@@ -382,7 +382,7 @@ fn meets_cut_of_root(y: &Disc, x: &Disc) -> bool {
     let off = off + 16.0 * f64::EPSILON * (x.m * x.m + y.m * y.m);
     // Numbers that are not finite have no side.
     let clear = im.abs() > off || re - off > 0.0;
-    !(x.known && y.known) && !clear
+    !(clear || x.known && y.known)
 }
 
 /// How far `atan2(y, x)` may move, whose derivatives are `x` and `-y` over `x^2 + y^2`.
