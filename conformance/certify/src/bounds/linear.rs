@@ -47,10 +47,6 @@ pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Rad
         // A modulus beyond the greatest number is that of parts that are not.
         let size = v.modulus(i).min(format.max);
         let r = off + format.ulp((size + off).min(format.max));
-        // What is a zero, or less, before the last rounding is a NaN in a type that has neither.
-        if mode == Mode::Hard && !format.has_zero() && size - r <= 0.0 {
-            return UNKNOWN;
-        }
         if off.is_nan() || mode == Mode::Hard && size + r > format.max { UNKNOWN } else { r.next_up() }
     });
     Radii::new(each.collect())
@@ -214,7 +210,8 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
     let computed = coarser(a.ty, v.ty);
     let unit = unit(case, computed)?;
     // Parts of products of complex numbers are sums of two.
-    let most = Format::of(computed)?.max / if v.im.is_some() { 4.0 } else { 1.0 };
+    let format = Format::of(computed)?;
+    let most = format.max / if v.im.is_some() { 4.0 } else { 1.0 };
     let root = if v.im.is_some() { SQRT_2 } else { 1.0 };
     let (matrix, block) = (n * n, v.len() / (a.len() / (n * n).max(1)).max(1));
     if n == 0 || block == 0 {
@@ -248,11 +245,9 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
                 false => Ball::new(a.modulus(entry(i, i)), radii[0].at(entry(i, i)) * root),
             })
             .collect();
-        let inverse = case
-            .settings
-            .allowances
-            .decompositions
-            .then(|| Inverse::new(n, &matrix_rows, &diagonals, unit, most));
+        // The inverse has zeros.
+        let inverts = case.settings.allowances.decompositions && format.has_zero();
+        let inverse = inverts.then(|| Inverse::new(n, &matrix_rows, &diagonals, unit, most));
         for c in 0..columns {
             let mut solved = Row::zeros(n);
             let mut overflows = n;
@@ -404,7 +399,16 @@ impl<'a> Batch<'a> {
     }
 
     fn results(&self, off: &[Vec<f64>], mode: Mode) -> Found {
-        let each = off.iter().enumerate().map(|(k, off)| settled(self.case, k, off, mode));
+        // What is a zero, or less, before the last rounding is a NaN in a type that has neither.
+        let each = off.iter().enumerate().map(|(k, off)| {
+            let v = Numbers::of(self.case.results[k]);
+            let signless = Format::of(v.ty).is_some_and(|f| !f.has_zero());
+            if mode == Mode::Soft || !signless {
+                return settled(self.case, k, off, mode);
+            }
+            let of = |(i, &off): (usize, &f64)| if off >= v.modulus(i) { UNKNOWN } else { off };
+            settled(self.case, k, &off.iter().enumerate().map(of).collect::<Vec<f64>>(), mode)
+        });
         Some(each.collect())
     }
 }
