@@ -3,12 +3,16 @@
 //!
 //! | merge | of its operands |
 //! |---|---|
-//! | [`Merge::LogAddExp`] | `log(exp(a) + exp(b))` as `max + log1p(exp(min - max))`, with or without a guard for infinities |
+//! | [`Merge::LogAddExp`] | `log(exp(a) + exp(b))`, written as `max + log1p(exp(min - max))` |
 //! | [`Merge::Hypotenuse`] | `sqrt(a^2 + b^2)` |
-//! | [`Merge::Rescaled`] | online softmax (Milakov and Gimelshein, Online normalizer calculation for softmax, 2018): a sum of what has the scale `exp` of a maximum that is folded beside it |
-//! | [`Merge::Mean`], [`Merge::Squares`] | mean and sum of squared distances from it, of parts with counts (Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979) |
-//! | [`Merge::Saturated`] | a sum of integers within two ends |
+//! | [`Merge::Rescaled`] | online softmax: a sum of terms scaled by `exp(-M)`, `M` a maximum folded beside it |
+//! | [`Merge::Mean`], [`Merge::Squares`] | mean, and sum of squared distances from it, of parts with counts |
+//! | [`Merge::Saturated`] | a sum of integers, clamped to a range |
 //! | [`Merge::Difference`] | `a - b` |
+//!
+//! A log-add-exp may have a guard for infinities. Sources: Milakov and Gimelshein, Online normalizer
+//! calculation for softmax, 2018; Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for
+//! computing sample variances, 1979.
 //!
 //! The first four are recognized under assumptions that leave no choice open ([`crate::terms`]): which of two
 //! numbers is greater, which are infinite. Moments are compared with their formula as rational functions: at
@@ -18,6 +22,7 @@
 
 use std::cmp::Ordering;
 
+use hlo::elided::splitmix64;
 use hlo::{ConstantValue, ElementType, Opcode};
 use hlo_execution::format::{Format, has_infinities};
 use hlo_interp::Tensor;
@@ -90,8 +95,8 @@ pub struct Infinities([[bool; 3]; 3]);
 const CLASSES: [Option<f64>; 3] = [Some(f64::NEG_INFINITY), None, Some(f64::INFINITY)];
 
 impl Infinities {
-    /// Whether any order of numbers of which so many are minus infinity, finite and plus infinity gives the
-    /// greatest one that is infinite.
+    /// Whether a fold gives the greatest of its operands, if that is infinite, in every order. `counts`: how
+    /// many operands are minus infinity, finite, and plus infinity.
     pub fn any_order(&self, counts: [usize; 3]) -> bool {
         let pair = |i: usize, j: usize| {
             let present = if i == j { counts[i] > 1 } else { counts[i] > 0 && counts[j] > 0 };
@@ -271,8 +276,8 @@ const MAX_DEGREE: u64 = 256;
 /// How many points they are compared at.
 const POINTS: u64 = 3;
 
-/// Whether a component is the mean, or the sum of squares, of two parts with positive counts, or of which one
-/// counts nothing. Components are it, the mean and the count.
+/// Whether a component merges the means, or the sums of squares, of two parts: where both counts are
+/// positive, and where either of them is 0. Components are itself, the mean and the count.
 fn is_rational(region: &Region<'_>, component: usize, [own, mean, count]: [usize; 3], squares: bool) -> bool {
     [[false, false], [true, false], [false, true]].into_iter().all(|nothing| {
         let mut kinds = all(region, Kind::Finite);
@@ -304,11 +309,7 @@ fn is_rational(region: &Region<'_>, component: usize, [own, mean, count]: [usize
 
 /// An element of the field for a parameter at a point.
 fn scattered(point: u64, parameter: u64) -> u128 {
-    // SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014).
-    let mut z = (point << 32 | parameter).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    u128::from(z ^ z >> 31) % PRIME
+    u128::from(splitmix64(point << 32 | parameter)) % PRIME
 }
 
 fn sum(a: u128, b: u128) -> u128 {

@@ -218,8 +218,8 @@ impl<'m> Region<'m> {
         (subtracts && a == self.accumulator(component) && self.is_of_elements(b)).then_some(b)
     }
 
-    /// Whether a component is the same with accumulator and element exchanged, or is not recognized as a function of
-    /// elements that is folded: `acc + x * x` has its accumulator on one side.
+    /// Whether a compiler may exchange a component's accumulator and element: not where a function of elements
+    /// is folded, as `acc + x * x` has its accumulator on one side.
     pub fn may_be_exchanged(&self, component: usize) -> bool {
         let Component::Fold(_, node) = self.components[component] else { return true };
         let root = self.expression.results[component];
@@ -451,9 +451,8 @@ fn holds(from: ElementType, to: ElementType) -> bool {
                 && from.is_complex() == to.is_complex()
         }
         (None, None) => {
-            let greatest = [ElementType::U64];
             let ((low, high), (least, most)) = (rank::ends(from), rank::ends(to));
-            !greatest.contains(&from) && !greatest.contains(&to) && least <= low && high <= most
+            ![from, to].contains(&ElementType::U64) && least <= low && high <= most
         }
         (Some(_), None) | (None, Some(_)) => false,
     }

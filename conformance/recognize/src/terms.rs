@@ -345,7 +345,8 @@ impl Terms {
             }
             Opcode::Not if logical => return Some(Held::Truth(truth(0).map(|is| !is))),
             Opcode::Select => return operand(if truth(0)? { 1 } else { 2 }),
-            // Numbers that the wider type holds: integers are counts, of which the caller knows the size.
+            // Only integers, which are exact in a float type that holds them: they are counts, which the
+            // caller bounds.
             Opcode::Convert => {
                 let from = expression.nodes[*node.operands.first()?].ty;
                 let count = from.is_integer() && Format::of(node.ty).is_some_and(|f| f.precision >= 8);

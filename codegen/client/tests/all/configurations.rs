@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use hlo::{ArrayLiteral, Buffer};
+use hlo::{ArrayLiteral, BufferOf};
 use hlo_client::backend::{Backend, Cpu};
 use hlo_client::{Client, ClientOptions, CompileOptions, Configuration, Isa, artifact, tuning};
 
@@ -63,7 +63,7 @@ fn clients_of_different_configurations_agree() {
     let [p, _, _, sums] = &results[0][..] else { panic!("four results") };
     for other in &results {
         assert_eq!(other[..3], results[0][..3]);
-        for ((row, a), b) in floats(p).chunks(130).zip(floats(sums)).zip(floats(&other[3])) {
+        for ((row, a), b) in elements(p).chunks(130).zip(elements(sums)).zip(elements(&other[3])) {
             // Two orders of the same sum, each within (n - 1) u of the sum of magnitudes.
             let magnitudes: f64 = row.iter().map(|x| f64::from(x.abs())).sum();
             let bound = 2.0 * 129.0 * f64::from(f32::EPSILON / 2.0) * magnitudes;
@@ -72,11 +72,8 @@ fn clients_of_different_configurations_agree() {
     }
 }
 
-fn floats(array: &ArrayLiteral) -> &[f32] {
-    match &*array.buffer {
-        Buffer::F32(all) => all,
-        other => panic!("{:?}", other.element_type()),
-    }
+fn elements(array: &ArrayLiteral) -> &[f32] {
+    BufferOf::slice(&array.buffer).unwrap()
 }
 
 #[test]

@@ -374,7 +374,8 @@ fn squares(y: &Disc, x: &Disc) -> (f64, f64) {
     (sum - off - 16.0 * f64::EPSILON * size, size + off)
 }
 
-/// Whether `x^2 + y^2`, of which `atan2(y, x)` has the root, may be on the other side of the negative real axis.
+/// Branch cut: whether the disc of `x^2 + y^2`, whose square root `atan2(y, x)` takes, may meet the negative
+/// real axis. Beyond that axis the root has the other sign.
 fn meets_cut_of_root(y: &Disc, x: &Disc) -> bool {
     let (re, im) =
         ((x.re - x.im) * (x.re + x.im) + (y.re - y.im) * (y.re + y.im), 2.0 * (x.re * x.im + y.re * y.im));

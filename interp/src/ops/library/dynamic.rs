@@ -8,8 +8,6 @@ use crate::error::Result;
 use crate::ops::{Cx, movement};
 use crate::value::{Tensor, Value};
 
-const NO_SIZES: &str = "without a size for each dimension";
-
 /// Refuses a `PadToStatic` that [`pad_to_static`] refuses.
 pub(super) fn check_pad(call: &Call<'_>) -> Result<()> {
     let operands: Vec<&Shape> = call.operands().collect();
@@ -28,14 +26,25 @@ pub(super) fn check_slice(call: &Call<'_>) -> Result<()> {
     let (Some(x), Some(sizes)) = (arrays.next().flatten(), arrays.collect::<Option<Vec<_>>>()) else {
         return Err(call.unsupported("with other than arrays"));
     };
+    let shape = sliced(call, x.rank(), sizes.iter().map(|s| (s.rank(), s.element_type)))?;
+    call.gives(&Shape::Array(ArrayShape::new(x.element_type, &shape.dims)))
+}
+
+/// The result of a `SliceToDynamic` of an array of that rank, by the ranks and types of the sizes.
+fn sliced<'a>(
+    call: &Call<'a>,
+    rank: usize,
+    sizes: impl ExactSizeIterator<Item = (usize, ElementType)>,
+) -> Result<&'a ArrayShape> {
     let Some(shape) = call.instruction.shape.as_array() else {
         return Err(call.unsupported("with such a result"));
     };
-    let scalars = sizes.iter().all(|s| s.rank() == 0 && s.element_type.is_integer());
-    if sizes.len() != x.rank() || shape.rank() != x.rank() || !scalars {
-        return Err(call.unsupported(NO_SIZES));
+    let given = sizes.len();
+    let scalars = sizes.into_iter().all(|(rank, ty)| rank == 0 && ty.is_integer());
+    if given != rank || shape.rank() != rank || !scalars {
+        return Err(call.unsupported("without a size for each dimension"));
     }
-    call.gives(&Shape::Array(ArrayShape::new(x.element_type, &shape.dims)))
+    Ok(shape)
 }
 
 /// `PadToStatic(x)`: x filled with zeros up to its bounds, and its size in each dimension.
@@ -57,11 +66,7 @@ pub(super) fn slice_to_dynamic(cx: &Cx<'_>, call: &Call<'_>, args: &[Value]) -> 
     let (Some(x), Some(sizes)) = (arrays.next().flatten(), arrays.collect::<Option<Vec<_>>>()) else {
         return Err(call.unsupported("with other than arrays"));
     };
-    let Some(shape) = cx.instr.shape.as_array() else { return Err(call.unsupported("with such a result")) };
-    let scalars = sizes.iter().all(|s| s.rank() == 0 && s.element_type().is_integer());
-    if sizes.len() != x.rank() || shape.rank() != x.rank() || !scalars {
-        return Err(call.unsupported(NO_SIZES));
-    }
+    let shape = sliced(call, x.rank(), sizes.iter().map(|s| (s.rank(), s.element_type())))?;
     let mut dims = shape.dims.clone();
     for (d, size) in sizes.iter().enumerate() {
         dims[d] = size.index_at(0);

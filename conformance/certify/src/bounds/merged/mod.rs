@@ -1,11 +1,11 @@
 //! Folds by what merges two partial results ([`hlo_recognize::merges`]), in any order and with any brackets.
 //!
-//! The exact function is associative and commutative, so the exact result `R` of some terms, elements and the
-//! initial value, has no order. Every order of `n` terms goes through `n - 1` steps, each of which is off by
-//! what its roundings make. Replacing the exact steps by the computed ones, the bottom ones first, moves the
-//! whole each time by what the step is off by times the derivative of the exact rest. Of each function that
-//! derivative is bounded, and so are all partial results that there can be, by what all terms together are.
-//! Both engines and the reference are off by no more; the distance of the reference from `R` is found.
+//! Forward error: a merge is associative and commutative in exact arithmetic, so the exact result `R` of the
+//! initial value and the elements is the same in every order. Every order of `n` terms takes `n - 1` steps,
+//! each with a rounding error. If exact steps are replaced by computed ones, operands first, then each
+//! replacement moves the result by the error of the step times the derivative of the exact steps above it.
+//! For each merge that derivative is bounded, and all possible partial results are bounded by all terms
+//! together. The bound holds for engines and for the reference, whose own distance from `R` is computed.
 //!
 //! - **log-add-exp**: [`super::log_add_exp`].
 //! - **Hypotenuse**: the derivatives by all terms are at most 1, and their squares add up to 1, so that a
@@ -65,6 +65,11 @@ impl Column {
         Some(Column { ty, elements, initial, off })
     }
 
+    /// The radius of a result without elements: that of its initial value. `None`: it has elements.
+    fn of_initial_value(&self, terms: &Terms, i: usize) -> Option<f64> {
+        terms.at(i).is_empty().then(|| self.terms(terms, i).map(|x| x.off).sum())
+    }
+
     /// The terms of a result, the initial value first.
     fn terms<'a>(&'a self, terms: &'a Terms, i: usize) -> impl Iterator<Item = Given> + Clone + 'a {
         let first = if self.initial.len() == 1 { 0 } else { i };
@@ -105,9 +110,9 @@ pub(super) fn bounds(
             Merge::LogAddExp { infinities } => exponentials(case, component, infinities, terms, mode),
             Merge::Hypotenuse => hypotenuses(case, component, terms, mode),
             Merge::Rescaled { by } => rescaled::sums(case, [component, by], terms, mode),
-            Merge::Mean { count } => moments::means(case, region, [component, count], terms, mode),
+            Merge::Mean { count } => moments::radii(case, region, [component, count], None, terms, mode),
             Merge::Squares { mean, count } => {
-                moments::squares(case, region, [component, mean, count], terms, mode)
+                moments::radii(case, region, [mean, count], Some(component), terms, mode)
             }
             Merge::Saturated { low, high } => saturated(case, component, [low, high], terms, mode),
             Merge::Difference => None,
@@ -148,8 +153,8 @@ fn exponentials(
             counts[class] += 1;
             moved = moved.max(x.off);
         }
-        if terms.at(i).is_empty() {
-            return column.terms(terms, i).map(|x| x.off).sum::<f64>();
+        if let Some(off) = column.of_initial_value(terms, i) {
+            return off;
         }
         if nan || !infinities.any_order(counts) {
             return UNKNOWN;
@@ -177,8 +182,8 @@ fn hypotenuses(case: &Case<'_>, component: usize, terms: &Terms, mode: Mode) -> 
     let v = Numbers::of(case.results[component]);
     let radius = |i: usize| {
         let steps = terms.at(i).len() as f64;
-        if terms.at(i).is_empty() {
-            return column.terms(terms, i).map(|x| x.off).sum::<f64>();
+        if let Some(off) = column.of_initial_value(terms, i) {
+            return off;
         }
         let most = column.terms(terms, i).fold(0.0f64, |most, x| most.max(x.value.abs() + x.off));
         if column.terms(terms, i).any(|x| !x.value.is_finite()) || !most.is_finite() {

@@ -1,18 +1,19 @@
-//! Means and sums of squared distances from them, merged with counts (Welford, Note on a method for calculating
-//! corrected sums of squares and products, 1962; Chan, Golub and LeVeque, Updating formulae and a pairwise
-//! algorithm for computing sample variances, 1979; Algorithms for computing the sample variance: analysis and
-//! recommendations, 1983).
+//! Moments: means and sums of squared distances from them, merged with counts (Welford, Note on a method for
+//! calculating corrected sums of squares and products, 1962; Chan, Golub and LeVeque, Updating formulae and a
+//! pairwise algorithm for computing sample variances, 1979; Algorithms for computing the sample variance:
+//! analysis and recommendations, 1983).
 //!
-//! Of parts with counts `n_i`, means `m_i` and sums of squares `s_i` the whole has
-//! `N = sum n_i`, `m = sum n_i m_i / N` and `S = sum s_i + sum n_i (m_i - m)^2`, in any order. Counts are whole
-//! numbers whose sum the type holds, so they are exact.
+//! Of parts with counts `n_i`, means `m_i` and sums of squares `s_i` the whole has `N = sum n_i`,
+//! `m = sum n_i m_i / N` and `S = sum s_i + sum n_i (m_i - m)^2`, in any order. Counts are whole numbers
+//! whose sum the type holds, so they are exact.
 //!
-//! Let a step give a mean and a sum of squares that are off by `d` and `e` ([`hlo_perturbation::steps`]): means of parts are
-//! between the least and the greatest `m_i`, `R` apart, and sums of squares between 0 and `S`, but for what
-//! they are off by themselves. The mean of all is linear in that of a part, with a weight of at most 1; and
-//! `S` moves by `2 n_k (m_k - m) d + n_k (1 - n_k / N) d^2` where the mean of a part of `n_k` moves by `d`, and
-//! by `e` with its sum of squares. So of `n` terms the mean is off by at most `(n - 1) d`, and the sum of
-//! squares by `(n - 1) (e + 2 N R d + N d^2)`.
+//! Rounding errors of one step: `d` of its mean and `e` of its sum of squares ([`hlo_perturbation::steps`]).
+//! They are bounded over all parts that there can be: except for errors so far, means lie between the least
+//! and the greatest `m_i`, which are `R` apart, and sums of squares between 0 and `S`. The mean of all is
+//! linear in the mean of a part, with a weight of at most 1. If the mean of a part with count `n_k` moves by
+//! `d`, then `S` moves by `2 n_k (m_k - m) d + n_k (1 - n_k / N) d^2`; if its sum of squares moves by `e`, by
+//! `e`. So the mean of `n` terms is off by at most `(n - 1) d`, and the sum of squares by at most
+//! `(n - 1) (e + 2 N R d + N d^2)`.
 //!
 //! How far a step is off depends on the quotient of both counts: each is looked at between powers of two.
 
@@ -238,29 +239,8 @@ fn ranges_of_counts(most: f64) -> Vec<[f64; 2]> {
     ranges
 }
 
-/// The radii of a component that is a mean.
-pub(super) fn means(
-    case: &Case<'_>,
-    region: &Region<'_>,
-    [component, count]: [usize; 2],
-    terms: &Terms,
-    mode: Mode,
-) -> Option<Radii> {
-    radii(case, region, [component, count], None, terms, mode)
-}
-
-/// The radii of a component that is a sum of squared distances from a mean.
-pub(super) fn squares(
-    case: &Case<'_>,
-    region: &Region<'_>,
-    [component, mean, count]: [usize; 3],
-    terms: &Terms,
-    mode: Mode,
-) -> Option<Radii> {
-    radii(case, region, [mean, count], Some(component), terms, mode)
-}
-
-fn radii(
+/// The radii of a component that is a mean, or a sum of squared distances from one (`squares`).
+pub(super) fn radii(
     case: &Case<'_>,
     region: &Region<'_>,
     [mean, count]: [usize; 2],
@@ -290,11 +270,8 @@ fn radii(
         return None;
     }
     let radius = |i: usize| {
-        if terms.at(i).is_empty() {
-            return columns[if squares.is_some() { 2 } else { 0 }]
-                .terms(terms, i)
-                .map(|x| x.off)
-                .sum::<f64>();
+        if let Some(off) = columns[if squares.is_some() { 2 } else { 0 }].of_initial_value(terms, i) {
+            return off;
         }
         let found = Parts::of(&columns, terms, i, most)
             .and_then(|parts| Some((parts.off(&steps, rounding, quotient)?, parts)));

@@ -32,8 +32,8 @@ pub(super) fn sums(case: &Case<'_>, [component, by]: [usize; 2], terms: &Terms, 
     let v = Numbers::of(case.results[component]);
     let radius = |i: usize| {
         let pairs = || sums.terms(terms, i).zip(maxima.terms(terms, i));
-        if terms.at(i).is_empty() {
-            return sums.terms(terms, i).map(|x| x.off).sum::<f64>();
+        if let Some(off) = sums.of_initial_value(terms, i) {
+            return off;
         }
         let steps = terms.at(i).len() as f64;
         // Two that are minus infinity have no difference.

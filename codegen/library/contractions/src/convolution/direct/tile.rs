@@ -234,8 +234,8 @@ unsafe fn narrow_tile<const R: usize, const V: usize, const CONTIGUOUS: bool, co
         }
         for segment in t.segments {
             let mut at = (segment.a.offset(t.at[0]), segment.b.offset(t.at[1]));
-            // Sums take all registers but four, so that a loop in parts costs a twentieth: only where rows are
-            // far, and the rest is left to the prefetch of `b`.
+            // Register pressure: sums take 12 of 16 registers, and a nested loop is a twentieth slower. So only
+            // tiles whose next rows come from memory have one.
             if !CONTIGUOUS && t.next.rows != 0 {
                 for first in (0..segment.terms).step_by(LINE_TERMS) {
                     fetch_rows::<R>(t, at.0);
