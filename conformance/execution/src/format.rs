@@ -126,13 +126,11 @@ impl Format {
     }
 }
 
-/// Whether what is too large for a type becomes infinite, not a NaN.
+/// Whether what is too large for a type becomes infinite, neither a NaN nor the greatest number.
 #[inline]
 pub fn has_infinities(ty: ElementType) -> bool {
-    matches!(
-        ty.real_part(),
-        ElementType::F64 | ElementType::F32 | ElementType::F16 | ElementType::BF16 | ElementType::F8E5M2
-    )
+    let part = ty.real_part();
+    part == ElementType::F64 || part.float_format().is_some_and(FloatFormat::has_infinity)
 }
 
 fn finite_max(ty: ElementType) -> f64 {

@@ -213,6 +213,10 @@ impl<'a> Corners<'a> {
             for i in 0..n {
                 let x = &self.operands[0];
                 let r = x.moves_by(i);
+                // What is negative is a NaN in a type of powers of two.
+                if r > 0.0 && Format::of(ty).is_some_and(|f| !f.has_zero()) {
+                    (hull.nan[i], hull.agrees[i]) = (true, false);
+                }
                 if r > 0.0 && r.is_finite() && self.value.re[i].is_finite() {
                     let slack =
                         Format::of(ty).map_or(0.0, |f| f.ulp(1.0).min(f.ulp(self.value.re[i].abs() + r)));
@@ -272,15 +276,21 @@ impl<'a> Corners<'a> {
         }
     }
 
-    /// Runs the instruction at the corners of the box.
+    /// Runs the instruction at the corners of the box, and where what is between them is no less extreme, or
+    /// a number between two NaNs, on what is in the middle of an edge.
     fn corners(&self, hull: &mut Hull) -> Option<()> {
         let probe = Probe::on(self.case)?;
+        let (opcode, ty) = (self.case.opcode(), self.result.element_type());
+        let between = match Format::of(ty) {
+            Some(format) if opcode == Opcode::Convert && !format.has_zero() => 1.0,
+            Some(_) | None => 0f64,
+        };
         let ends: Vec<[Tensor; 3]> = self
             .operands
             .iter()
             .map(|x| {
                 let ends = x.low.iter().zip(&x.high);
-                let middle: Vec<f64> = ends.map(|(&l, &h)| 0f64.max(l).min(h)).collect();
+                let middle: Vec<f64> = ends.map(|(&l, &h)| between.max(l).min(h)).collect();
                 [x.end(false), x.end(true), if x.uncertain { x.replaced(&middle) } else { x.tensor.clone() }]
             })
             .collect();
@@ -292,14 +302,18 @@ impl<'a> Corners<'a> {
                 choice
             })
             .collect();
-        if matches!(
-            self.case.opcode(),
-            Opcode::Abs | Opcode::Cosh | Opcode::Convert | Opcode::Sign | Opcode::Power
-        ) && self.operands[0].uncertain
-        {
-            let mut middle: Vec<Vec<usize>> = choices.clone();
-            middle.iter_mut().for_each(|choice| choice[0] = 2);
-            choices.append(&mut middle);
+        let turns =
+            matches!(opcode, Opcode::Abs | Opcode::Cosh | Opcode::Convert | Opcode::Sign | Opcode::Power);
+        // What is too large to either side is a NaN in a type without infinities.
+        let overflows_to_nan = ty.is_float() && !has_infinities(ty);
+        let corners = choices.clone();
+        for &k in uncertain.iter().filter(|&&k| overflows_to_nan || turns && k == 0) {
+            let edges = corners.iter().filter(|choice| choice[k] == 0);
+            choices.extend(edges.map(|choice| {
+                let mut middle = choice.clone();
+                middle[k] = 2;
+                middle
+            }));
         }
         for choice in choices {
             let args = choice.iter().zip(&ends).map(|(&end, ends)| Value::Array(ends[end].clone()));

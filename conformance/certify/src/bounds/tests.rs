@@ -214,6 +214,45 @@ fn what_may_overflow_or_cross_a_pole_is_undecided() {
     assert!(one(text, &[]).hard.at(0).is_infinite());
 }
 
+/// Both ends of an interval overflow, to a NaN in a type without infinities, and what lies between them does
+/// not.
+#[test]
+fn an_overflow_to_either_side_leaves_numbers() {
+    let last = |ty: &str, initial: f32, function: &str| {
+        format!(
+            "HloModule m\nf {{ a = {ty}[] parameter(0)\n ROOT b = {ty}[] parameter(1) }}\nENTRY e {{ x = {ty}[3] parameter(0)\n z = {ty}[] constant({initial})\n w = {ty}[1] reduce-window(x, z), window={{size=3}}, to_apply=f\n c = {ty}[1] constant({{16}})\n ROOT y = {function} }}"
+        )
+    };
+    let hard = |text: &str, x: &[f32]| certified(text, &[x], Allowances::LOOSE)[0].1.hard.at(0);
+    for (ty, sinh, sixteenfold, far) in [
+        ("f8e4m3b11fnuz", 5.0, 3.0, 12.0),
+        ("f8e4m3fn", 8.0, 32.0, 128.0),
+        ("f8e5m2fnuz", 14.0, 5120.0, 16384.0),
+    ] {
+        for (function, of) in [
+            ("sinh(w)", sinh),
+            ("multiply(w, c)", sixteenfold),
+            ("multiply(c, w)", sixteenfold),
+            ("divide(w, d)", sixteenfold),
+        ] {
+            let text = |initial: f32| {
+                last(ty, initial, &format!("{ty}[1] {function}"))
+                    .replace(" ROOT y", &format!(" d = {ty}[1] constant({{0.0625}})\n ROOT y"))
+            };
+            assert!(hard(&text(of), &[-of, of, of]).is_infinite(), "{ty} {function}");
+            assert_eq!(hard(&text(far), &[1.25 * far, far, far]), 0.0, "{ty} {function}");
+        }
+    }
+    // Beyond both ends of what is a power of two: below zero, and above the greatest.
+    let text = last("f32", -1.0, "f8e8m0fnu[1] convert(w)");
+    assert!(hard(&text, &[-3e38, 4.0, -1.0]).is_infinite());
+    assert_eq!(hard(&text, &[-4.0, -2.0, -8.0]), 0.0);
+    // sin(4) is negative, sin(2) is not.
+    let text = last("f8e8m0fnu", 4.0, "f8e8m0fnu[1] sine(w)");
+    assert!(hard(&text, &[2.0, 2.0, 4.0]).is_infinite());
+    assert!(hard(&text, &[4.0, 4.0, 2.0]).is_infinite());
+}
+
 /// Both ends of an operand's interval are beyond the domain, and what lies between them is not.
 #[test]
 fn a_domain_between_both_ends_leaves_numbers() {
