@@ -387,6 +387,9 @@ impl<'a> Corners<'a> {
         {
             return false;
         }
+        if Format::of(ty).is_some_and(|f| f.saturates) && self.reaches_beyond_domain(i) {
+            return false;
+        }
         let integer = matches!(ty.class(), TypeClass::Signed | TypeClass::Unsigned);
         match self.case.opcode() {
             Opcode::Divide => {
@@ -426,6 +429,22 @@ impl<'a> Corners<'a> {
             }
             _ => true,
         }
+    }
+
+    /// Whether a part of the interval, and not all of it, is where the function is a NaN. A type without NaN
+    /// has -0 there, which does not tell that a corner is beyond the domain.
+    fn reaches_beyond_domain(&self, i: usize) -> bool {
+        let (low, high) = match self.case.opcode() {
+            Opcode::Acos | Opcode::Asin | Opcode::Atanh => (-1.0, 1.0),
+            Opcode::Acosh => (1.0, f64::INFINITY),
+            Opcode::Log | Opcode::Sqrt => (0.0, f64::INFINITY),
+            Opcode::LogPlusOne => (-1.0, f64::INFINITY),
+            _ => return false,
+        };
+        let x = &self.operands[0];
+        let inside = x.low(i) >= low && x.high(i) <= high;
+        let outside = x.high(i) < low || x.low(i) > high;
+        !inside && !outside
     }
 
     /// The same of operands that may be infinite: the corners have all NaNs that there are.

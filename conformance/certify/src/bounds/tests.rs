@@ -266,6 +266,26 @@ fn a_domain_between_both_ends_leaves_numbers() {
     }
 }
 
+/// In a type without NaN a function is -0 beyond its domain: at one end of an interval, or at both, and not
+/// between them.
+#[test]
+fn a_domain_has_no_nan_beyond_it_in_a_type_without() {
+    let functions =
+        [("acos", 0.5), ("acosh", 2.0), ("asin", 0.5), ("atanh", 0.5), ("log", 0.5), ("sqrt", 2.0)];
+    for (function, inside) in functions.into_iter().chain([("log-plus-one", -0.5)]) {
+        for ty in ["f4e2m1fn", "f6e2m3fn", "f6e3m2fn"] {
+            let text = format!(
+                "HloModule m\nf {{ a = {ty}[] parameter(0)\n ROOT b = {ty}[] parameter(1) }}\nENTRY e {{ x = {ty}[3] parameter(0)\n z = {ty}[] constant({inside})\n w = {ty}[1] reduce-window(x, z), window={{size=3}}, to_apply=f\n ROOT y = {ty}[1] {function}(w) }}"
+            );
+            let hard = |x: &[f32]| certified(&text, &[x], Allowances::LOOSE)[0].1.hard.at(0);
+            let outside = if ["acos", "asin", "atanh"].contains(&function) { 2.0 } else { -2.0 };
+            assert!(hard(&[inside, inside, outside]).is_infinite(), "{function} of {ty}");
+            assert!(hard(&[inside, outside, inside]).is_infinite(), "{function} of {ty}");
+            assert!(hard(&[inside, inside, inside]).is_finite(), "{function} of {ty}");
+        }
+    }
+}
+
 /// A zero that a flushed number becomes has the sign of whatever it was added to, and so has a zero times it.
 #[test]
 fn zeros_times_what_may_be_a_zero_have_either_sign() {
