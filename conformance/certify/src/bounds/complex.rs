@@ -47,6 +47,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let value = Numbers::of(result);
     let format = Format::of(result.element_type());
     let ulps = case.ulps(result.element_type());
+    let to_real = opcode == Opcode::Convert && result.element_type().is_float();
     let discs = |i: usize| -> Vec<Disc> {
         let at = |k: usize| if operands[k].len() == 1 { 0 } else { i };
         let flushes = case.settings.allowances.flush_denormals;
@@ -54,6 +55,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             .map(|k| {
                 let mut r = radii[k].at(at(k));
                 let (re, im) = operands[k].at(at(k));
+                // A conversion to a real number takes the real part alone.
+                let im = if to_real { 0.0 } else { im };
                 let known = r == 0.0;
                 if flushes
                     && let Some(f) = Format::of(operands[k].ty)
@@ -61,7 +64,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
                 {
                     r += f.flushes_below();
                 }
-                Disc { re, im, part: r, r: r * SQRT_2, m: operands[k].modulus(at(k)), known }
+                let m = if to_real { re.abs() } else { operands[k].modulus(at(k)) };
+                Disc { re, im, part: r, r: r * SQRT_2, m, known }
             })
             .collect()
     };
@@ -121,7 +125,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             };
             r += 4.0 * largest.min(format.flushes_below());
         }
-        if re.abs().max(im.abs()) + r > format.max { f64::INFINITY } else { r }
+        if re.abs().max(im.abs()) + r > format.max && !format.saturates { f64::INFINITY } else { r }
     });
     let each: Vec<f64> = each.collect();
     let limited = matches!(opcode, Opcode::Log | Opcode::LogPlusOne | Opcode::Atan2);

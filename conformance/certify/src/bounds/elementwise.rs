@@ -167,6 +167,19 @@ impl Settled {
     }
 }
 
+/// The least and the greatest number of an integer type that a count of its bits is. The counts of all bits
+/// of s1 and s2 are beyond their greatest number, and wrap around.
+fn counts_of_bits(ty: ElementType) -> (f64, f64) {
+    let bits = ty.bits() as i32;
+    let greatest = power_of_two(if ty.is_signed_integer() { bits - 1 } else { bits }) - 1.0;
+    let wrapped = |count: i32| match f64::from(count) {
+        count if count > greatest => count - power_of_two(bits),
+        count => count,
+    };
+    let all = || (0..=bits).map(wrapped);
+    (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max))
+}
+
 /// Functions that are no less than 0 wherever they are a number.
 fn is_nonnegative(opcode: Opcode) -> bool {
     matches!(
@@ -349,6 +362,10 @@ impl<'a> Corners<'a> {
         let ty = self.result.element_type();
         let v = self.value.re[i];
         let exact = self.operands.iter().all(|x| x.is_exact(i));
+        if !exact && self.mode == Mode::Hard && matches!(opcode, Opcode::Popcnt | Opcode::CountLeadingZeros) {
+            let (low, high) = counts_of_bits(ty);
+            return ((v - low).max(high - v), Limits::new(low, high));
+        }
         if !exact && self.unknown(i) {
             return UNKNOWN;
         }

@@ -13,10 +13,11 @@
 //! without that, intervals decide ([`super::order`]). Rows that hold what is off have no bits to compare:
 //! nothing is known of those whose order is open.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hlo::{AttrKey, Opcode};
-use hlo_execution::verdict::OpenRow;
+use hlo_execution::verdict::{OpenRow, same_buffers};
 use hlo_interp::Tensor;
 
 use super::lifted::{Lifted, leaf_at, taken};
@@ -55,15 +56,28 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         && let Some(open_rows) = of_sort(case)
     {
         let exact = case.has_exact_operands();
+        let mut groups: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (i, open) in open_rows.iter().enumerate() {
+            open.iter().for_each(|open| groups.entry(open.group).or_default().push(i));
+        }
         for (leaf, t) in leaves.iter_mut().zip(&case.results) {
             let hard = std::mem::take(&mut leaf.bounds.hard);
-            let each = (0..t.len()).map(|i| if open_rows[i].is_some() { f64::INFINITY } else { hard.at(i) });
-            leaf.bounds.hard = Radii::new(each.collect());
+            let mut each: Vec<f64> = (0..t.len()).map(|i| hard.at(i)).collect();
+            // Elements of the same bits are the same in any order, equal keys for instance.
+            let open = groups.values().filter(|elements| !(exact && are_alike(t, elements)));
+            open.flatten().for_each(|&i| each[i] = f64::INFINITY);
+            leaf.bounds.hard = Radii::new(each);
             if exact {
                 leaf.bounds.open_rows = OpenRows(Some(Arc::new(open_rows.clone())));
             }
         }
     }
+}
+
+/// Whether these elements have the same bits.
+fn are_alike(t: &Tensor, elements: &[usize]) -> bool {
+    let neighbors = [&elements[..elements.len() - 1], &elements[1..]].map(|part| taken(t, part));
+    same_buffers(neighbors[0].buffer(), neighbors[1].buffer(), true)
 }
 
 /// Of moved elements those that they have.

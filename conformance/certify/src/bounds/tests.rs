@@ -266,6 +266,20 @@ fn a_domain_between_both_ends_leaves_numbers() {
     }
 }
 
+/// Counts of the bits of what may be any number are of that many bits, and no others; those of s2 wrap around.
+#[test]
+fn counts_of_bits_have_limits() {
+    for (function, expected) in [("popcnt", [3.0, 8.0, 2.0]), ("count-leading-zeros", [3.0, 8.0, 3.0])] {
+        for ((ty, value), expected) in [("s4", 1.0), ("u8", 255.0), ("s2", 0.0)].into_iter().zip(expected) {
+            let text = format!(
+                "HloModule m\nf {{ a = {ty}[] parameter(0)\n ROOT b = {ty}[] parameter(1) }}\nENTRY e {{ x = {ty}[3] parameter(0)\n z = {ty}[] constant(0)\n w = {ty}[1] reduce-window(x, z), window={{size=3}}, to_apply=f\n ROOT y = {ty}[1] {function}(w) }}"
+            );
+            let found = certified(&text, &[&[-1.0, 0.0, value]], Allowances::LOOSE);
+            assert_eq!(found[0].1.hard.at(0), expected, "{function} of {ty}");
+        }
+    }
+}
+
 /// In a type without NaN a function is -0 beyond its domain: at one end of an interval, or at both, and not
 /// between them.
 #[test]

@@ -143,3 +143,17 @@ fn an_angle_hangs_on_the_side_of_the_root_that_it_has() {
     let text = text.replace("complex(a, b)", "complex(b, a)");
     assert!(one(&text, &[&[-0.0], &[0.25], &[3.0], &[0.0]]).hard.at(0) < 1e-5);
 }
+
+/// A conversion to a real number takes the real part alone: an imaginary part that may be flushed is nothing
+/// to it, and what saturates stays in range.
+#[test]
+fn a_conversion_to_a_real_number_takes_the_real_part() {
+    for (ty, expected) in [("f6e3m2fn", 0.0), ("f32", 0.0), ("f16", 0.0)] {
+        let text = format!(
+            "HloModule m\nENTRY e {{ a = f32[2] parameter(0)\n b = f32[2] parameter(1)\n x = c64[2] complex(a, b)\n ROOT y = {ty}[2] convert(x) }}"
+        );
+        let flushing = Allowances { flush_denormals: true, ..Allowances::STRICT };
+        let found = certified(&text, &[&[-3e38, 1.5], &[-1e-45, 1e-45]], flushing);
+        assert_eq!([0, 1].map(|i| found[0].1.hard.at(i)), [expected; 2], "{ty}");
+    }
+}

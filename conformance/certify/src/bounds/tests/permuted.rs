@@ -95,6 +95,23 @@ fn equal_keys_of_a_sort_that_is_not_stable_stand_in_any_order() {
     }
 }
 
+/// Equal keys have the same bits, whichever stands first, and so has what is made of them; zeros of both
+/// signs have not.
+#[test]
+fn equal_keys_of_the_same_bits_are_known() {
+    let line = "ROOT t = (f32[2,4], s32[2,4]) tuple(h, v)\n h = f32[2,4] sign(k)";
+    let (root, sign) = line.split_once('\n').unwrap();
+    let text = sorted("f32", false, "direction=LT", &format!("{}\n {root}", sign.trim()));
+    let hard = |x: &[f32]| {
+        let all = certified(&text, &[x], Allowances { reorder_regions: true, ..Allowances::STRICT });
+        all.iter().map(|(_, bounds)| bounds.hard.clone()).collect::<Vec<_>>()
+    };
+    let found = hard(&[2.0, 3.0, 2.0, 1.0, 4.0, 3.0, 2.0, 1.0]);
+    assert!(found[0].is_zero() && found[1].at(1).is_infinite() && found[1].at(3) == 0.0);
+    let found = hard(&[2.0, 0.0, -0.0, 1.0, 4.0, 3.0, 2.0, 1.0]);
+    assert!(found[0].at(0).is_infinite() && found[0].at(1).is_infinite() && found[0].at(2) == 0.0);
+}
+
 /// Rows that were moved are the same ones; of a part of them nothing is said, nor to an engine that may not
 /// reorder.
 #[test]
