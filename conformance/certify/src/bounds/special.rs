@@ -149,10 +149,12 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
             | Opcode::Real
             | Opcode::Imag
             | Opcode::Complex
+            | Opcode::Select
             | Opcode::Copy
     );
+    let real = !ty.is_complex() && (at_special(opcode, 0.0).is_some() || of_two(opcode, 0.0, 0.0).is_some());
     let some = case.args.iter().any(|a| a.leaf.bounds.specials.0.is_some());
-    if !by_parts || !some || Format::of(ty).is_none() || !has_infinities(ty) {
+    if !(by_parts || real) || !some || Format::of(ty).is_none() || !has_infinities(ty) {
         return;
     }
     let complex = ty.is_complex() || case.args.iter().any(|a| a.tensor.element_type().is_complex());
@@ -181,17 +183,23 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
         };
         match (opcode, operands.len()) {
             (Opcode::Convert | Opcode::Real | Opcode::Copy, 1) => found = found.or(of(0)),
-            (Opcode::Negate, 1) => values(0).into_iter().for_each(|x| found = found.or(Special::of(-x))),
+            (Opcode::Select, 3) => {
+                let (yes, off) =
+                    (operands[0].re[at(0)] != 0.0, case.args[0].leaf.bounds.hard.at(at(0)) != 0.0);
+                let chosen = [(yes || off, 1), (!yes || off, 2)];
+                chosen.into_iter().filter(|(may_be, _)| *may_be).for_each(|(_, k)| found = found.or(of(k)));
+            }
+            (_, 1) => {
+                let results = of(0).values().filter_map(|x| at_special(opcode, x));
+                results.for_each(|x| found = found.or(Special::of(x)));
+            }
             (_, 2) => {
                 let (xs, ys) = (values(0), values(1));
                 for (x, y) in xs.iter().flat_map(|&x| ys.iter().map(move |&y| (x, y))) {
-                    let both = match opcode {
-                        Opcode::Add => x + y,
-                        Opcode::Subtract => x - y,
-                        _ => x * y,
-                    };
                     // Numbers stand for their signs here.
-                    if !(x.is_finite() && y.is_finite()) {
+                    if !(x.is_finite() && y.is_finite())
+                        && let Some(both) = of_two(opcode, x, y)
+                    {
                         found = found.or(Special::of(both));
                     }
                 }
@@ -202,6 +210,47 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
     });
     let each: Vec<Special> = each.collect();
     leaf.bounds.specials = Specials::new(each);
+}
+
+/// A real function of one operand that is infinite or a NaN.
+fn at_special(opcode: Opcode, x: f64) -> Option<f64> {
+    Some(match opcode {
+        Opcode::Negate => -x,
+        Opcode::Abs => x.abs(),
+        Opcode::Floor
+        | Opcode::Ceil
+        | Opcode::RoundNearestAfz
+        | Opcode::RoundNearestEven
+        | Opcode::ReducePrecision => x,
+        Opcode::Sqrt => x.sqrt(),
+        Opcode::Rsqrt => x.sqrt().recip(),
+        Opcode::Cbrt => x.cbrt(),
+        Opcode::Exponential => x.exp(),
+        Opcode::ExponentialMinusOne => x.exp_m1(),
+        Opcode::Log => x.ln(),
+        Opcode::LogPlusOne => x.ln_1p(),
+        Opcode::Sine => x.sin(),
+        Opcode::Cosine => x.cos(),
+        Opcode::Tan => x.tan(),
+        Opcode::Sinh => x.sinh(),
+        Opcode::Cosh => x.cosh(),
+        Opcode::Tanh => x.tanh(),
+        _ => return None,
+    })
+}
+
+/// A real function of two operands of which one is infinite or a NaN.
+fn of_two(opcode: Opcode, x: f64, y: f64) -> Option<f64> {
+    Some(match opcode {
+        Opcode::Add => x + y,
+        Opcode::Subtract => x - y,
+        Opcode::Multiply => x * y,
+        Opcode::Divide => x / y,
+        Opcode::Maximum | Opcode::Minimum if x.is_nan() || y.is_nan() => f64::NAN,
+        Opcode::Maximum => x.max(y),
+        Opcode::Minimum => x.min(y),
+        _ => return None,
+    })
 }
 
 /// Whether results that are not finite depend on the formula.

@@ -94,6 +94,42 @@ fn what_no_order_gives_is_not_explained() {
     }
 }
 
+/// Functions of a sum that overflows in some order, and a choice of it or another, are those of an infinity.
+#[test]
+fn functions_of_what_may_be_infinite_may_be_so() {
+    let of = |function: &str| {
+        let text = summed(3, "f32").replace("ROOT s =", "s =");
+        let text = format!(
+            "{} o = f32[] constant(1)\n m = f32[] negate(s)\n p = pred[] compare(s, z), direction=LT\n ROOT r = f32[] {function} }}",
+            text.trim_end_matches('}')
+        );
+        let special = |x: &[f32]| specials(&text, &[x], Allowances::STRICT)[0];
+        // The sum is 3e38, or plus infinity; -3e38, or minus infinity.
+        [special(&[3e38, 3e38, -3e38]), special(&[-3e38, -3e38, 3e38])]
+    };
+    let (plus, minus, nan) = (Special::POSITIVE, Special::NEGATIVE, Special::NAN);
+    for (function, expected) in [
+        ("abs(s)", [plus, plus]),
+        ("negate(s)", [minus, plus]),
+        ("floor(s)", [plus, minus]),
+        ("sqrt(s)", [plus, nan]),
+        ("log(s)", [plus, nan]),
+        ("sine(s)", [nan, nan]),
+        ("tanh(s)", [Special::NONE; 2]),
+        ("divide(s, o)", [plus, minus]),
+        ("divide(o, s)", [Special::NONE; 2]),
+        ("maximum(s, o)", [plus, Special::NONE]),
+        ("minimum(o, s)", [Special::NONE, minus]),
+        ("select(p, m, s)", [plus, plus]),
+    ] {
+        let found = of(function);
+        assert!(found[0].has(expected[0]) && found[1].has(expected[1]), "{function}: {found:?}");
+        if expected == [Special::NONE; 2] {
+            assert_eq!(found, expected, "{function}");
+        }
+    }
+}
+
 /// (inf + 0i)(1 + 1i): by the textbook NaN in both parts, by annex G infinite. Of numbers nothing is
 /// explained, and additions work part by part.
 #[test]
