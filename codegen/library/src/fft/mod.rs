@@ -197,6 +197,11 @@ impl Fft {
         if !given.eq(input.iter().copied()) && !empty {
             return Err(unsupported("of other lengths than the operand's"));
         }
+        // A transform of one point leaves it as it is.
+        let lengths: SmallVec<[usize; 4]> = match &lengths[..] {
+            [outer @ .., last] => outer.iter().filter(|&&n| n != 1).chain([last]).copied().collect(),
+            [] => lengths,
+        };
         let count = if empty { 0 } else { x.elements().checked_div(input.iter().product()).unwrap_or(0) };
         let fits = |complex: ElementType, real: ElementType| match kind {
             FftType::Fft | FftType::Ifft => x.element_type == complex && out.element_type == complex,
@@ -786,6 +791,21 @@ mod tests {
             for (dims, lengths) in [("60,1", "1"), ("40,1,1", "1,1")] {
                 check(&text(kind, types, (dims, dims), lengths), 5, false, false, &[]);
             }
+        }
+    }
+
+    /// Frequency 0 of each line has an infinite imaginary part, whatever dimensions of one point are beside it.
+    #[test]
+    fn an_imaginary_part_that_is_ignored_may_be_infinite() {
+        for (dims, result, lengths) in [("3,1,2", "3,1,3", "1,3"), ("3,1,1,3", "3,1,1,4", "1,1,4")] {
+            let text = format!(
+                "HloModule m\nENTRY main {{\n  re = f64[{dims}] parameter(0)\n  k = s32[{dims}] iota(), iota_dimension={last}\n  \
+                 zero = s32[{dims}] subtract(k, k)\n  first = pred[{dims}] compare(k, zero), direction=EQ\n  inf = f64[] constant(inf)\n  \
+                 infs = f64[{dims}] broadcast(inf), dimensions={{}}\n  im = f64[{dims}] select(first, infs, re)\n  x = c128[{dims}] complex(re, im)\n  \
+                 ROOT y = f64[{result}] fft(x), fft_type=IRFFT, fft_length={{{lengths}}}\n}}\n",
+                last = dims.split(',').count() - 1,
+            );
+            close(&text, 7, 60.0);
         }
     }
 
