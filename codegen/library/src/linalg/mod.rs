@@ -1,4 +1,5 @@
-//! Linear algebra: `cholesky`, `triangular-solve` and LAPACK's routines, one matrix of a batch a task.
+//! Linear algebra: `cholesky`, `triangular-solve` and LAPACK's routines, one matrix of a batch a task, of
+//! triangular systems one panel of right-hand sides ([`solve`]).
 //!
 //! Conventions are the interpreter's (SEMANTICS.md, "LAPACK"): signs of reflectors, pivots from 1, `info`,
 //! what stays of the operand, NaN on failure. Calls whose results have a bound, and calls that ask for it,
@@ -10,6 +11,7 @@
 mod call;
 mod own;
 mod routine;
+mod solve;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -74,6 +76,8 @@ pub(crate) struct Linalg {
     ty: ElementType,
     /// Matrices.
     count: usize,
+    /// Panels of a matrix, which are computed independently.
+    panels: usize,
     /// For each argument the elements of one matrix of the batch, and the bytes of an element.
     arguments: Vec<(usize, usize)>,
     tasks: usize,
@@ -85,7 +89,7 @@ impl Linalg {
     pub(super) fn of(module: &Module, id: InstrId) -> Option<Linalg> {
         let Given { routine, by, ty, count, arguments } = call::read(module, id)?;
         if let By::Interpreter(_) = by {
-            return Some(Linalg { routine, by, ty, count, arguments, tasks: 0, task_bytes: 0 });
+            return Some(Linalg { routine, by, ty, count, panels: 1, arguments, tasks: 0, task_bytes: 0 });
         }
         let need = typed(ty, Scratch { routine })?;
         let one = u64::try_from(need.unaligned_bytes_required()).ok()?;
@@ -93,7 +97,9 @@ impl Linalg {
         layout.add(one, 1);
         let task_bytes = layout.bytes();
         let max_tasks = usize::try_from(MAX_SCRATCH_BYTES / task_bytes.max(1)).unwrap_or(1).max(1);
-        Some(Linalg { routine, by, ty, count, arguments, tasks: count.min(TASKS).min(max_tasks), task_bytes })
+        let panels = routine.panels();
+        let tasks = count.saturating_mul(panels).min(TASKS).min(max_tasks);
+        Some(Linalg { routine, by, ty, count, panels, arguments, tasks, task_bytes })
     }
 }
 
@@ -129,7 +135,7 @@ impl Typed for Scratch {
     }
 }
 
-/// The matrices of a task.
+/// The matrices, or panels, of a task.
 struct Task<'a> {
     op: &'a Linalg,
     call: Sent<'a>,
@@ -151,14 +157,16 @@ impl Typed for Task<'_> {
             let at = Shared::<std::mem::MaybeUninit<u8>>::new(call.scratch.add(task * bytes));
             hlo_linalg::MemStack::new(at.slice_mut(0, bytes))
         };
-        for i in op.count * task / op.tasks..op.count * (task + 1) / op.tasks {
+        let all = op.count * op.panels;
+        for panel in all * task / op.tasks..all * (task + 1) / op.tasks {
+            let (i, panel) = (panel / op.panels, panel % op.panels);
             let arguments = op.arguments.iter().zip(call.arguments);
             // SAFETY: matrix i of each argument.
             let at = arguments.map(|(&(elements, bytes), &p)| unsafe { p.add(i * elements * bytes) });
             let pointers: smallvec::SmallVec<[*mut u8; 8]> = at.collect();
-            // SAFETY: the pointers are those of one matrix, which no other task has.
-            let decided =
-                unsafe { op.routine.run::<T>(&pointers, &op.arguments, stack, op.by == By::Either) };
+            let doubt = op.by == By::Either;
+            // SAFETY: the pointers are those of one matrix, whose panel no other task has.
+            let decided = unsafe { op.routine.run::<T>(&pointers, &op.arguments, panel, stack, doubt) };
             if !decided {
                 doubtful.lock().unwrap_or_else(PoisonError::into_inner).push(i);
             }
@@ -218,7 +226,7 @@ impl Operation for Linalg {
         let doubtful = Mutex::default();
         let (pool, sent) = (call.pool, Sent(call));
         pool.run(self.tasks, &|task| {
-            // SAFETY: tasks have different matrices.
+            // SAFETY: tasks have different matrices, or panels.
             typed(self.ty, Task { op: self, call: sent, task, doubtful: &doubtful });
         });
         let doubtful = doubtful.into_inner().unwrap_or_else(PoisonError::into_inner);

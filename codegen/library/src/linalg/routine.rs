@@ -3,7 +3,7 @@
 use hlo_library_base::memory::Shared;
 use hlo_linalg::{Element, MemStack, Part, StackReq, Vectors};
 
-use super::{Eigenvectors, Routine};
+use super::{Eigenvectors, Routine, solve};
 
 /// The parts of one matrix's arguments.
 struct Parts<'a> {
@@ -63,11 +63,8 @@ impl Routine {
                 StackReq::all_of(&[StackReq::new::<T>(n * n), T::cholesky_scratch(n)])
             }
             Routine::Solve { n, rows, columns, left, .. } => {
-                let copy = if left { 0 } else { rows * columns };
-                StackReq::all_of(&[
-                    StackReq::new::<T>(copy),
-                    T::solve_scratch(n, if left { columns } else { rows }),
-                ])
+                let width = solve::width(if left { columns } else { rows });
+                StackReq::all_of(&[StackReq::new::<T>(n * width), T::solve_scratch(n, width)])
             }
             Routine::Lu { m, n } => T::lu_scratch(m, n),
             Routine::Qr { m, n } | Routine::FormQ { m, n, .. } => T::qr_scratch(m, n, n),
@@ -77,6 +74,21 @@ impl Routine {
             }
             Routine::Eigen { n, wanted, .. } => T::eigen_scratch(n, wanted == Eigenvectors::All),
             Routine::Svd { m, n, vectors, .. } => T::svd_scratch(m, n, vectors),
+        }
+    }
+
+    /// Panels of a matrix, which are computed independently: 1, but of a triangular system.
+    pub(super) fn panels(self) -> usize {
+        match self {
+            Routine::Solve { rows, columns, left, .. } => solve::panels(if left { columns } else { rows }),
+            Routine::Cholesky { .. }
+            | Routine::Potrf { .. }
+            | Routine::Lu { .. }
+            | Routine::Qr { .. }
+            | Routine::FormQ { .. }
+            | Routine::MultiplyQ { .. }
+            | Routine::Eigen { .. }
+            | Routine::Svd { .. } => 1,
         }
     }
 
@@ -97,16 +109,17 @@ impl Routine {
         }
     }
 
-    /// Computes the routine. Returns false if `doubt` is set and pivots or signs depend on rounding
+    /// Computes a panel of the routine. Returns false if `doubt` is set and pivots or signs depend on rounding
     /// ([`Element::lu_is_decided`], [`Element::qr_is_decided`]).
     ///
     /// # Safety
     /// Pointers and sizes are those of one matrix of the arguments of the instruction, whose elements are of
-    /// this type; nothing else accesses its results.
+    /// this type; nothing else accesses this panel of its results.
     pub(super) unsafe fn run<T: Element>(
         self,
         pointers: &[*mut u8],
         sizes: &[(usize, usize)],
+        panel: usize,
         stack: &mut MemStack,
         doubt: bool,
     ) -> bool {
@@ -165,25 +178,12 @@ impl Routine {
                     parts.write::<i32>(2)[0] = done.err().map_or(0, |k| k as i32 + 1);
                 }
                 Routine::Solve { n, rows, columns, left, system } => {
-                    let (a, b, out) = (parts.read::<T>(0), parts.read::<T>(1), parts.write::<T>(2));
+                    let (a, b) = (parts.read::<T>(0), parts.read::<T>(1));
+                    let x = Shared::<T>::new(pointers[2]);
                     if left {
-                        out.copy_from_slice(b);
-                        T::solve(a, n, out, columns, system, stack);
-                        return true;
-                    }
-                    // x op(a) = b is op(a)^T x^T = b^T.
-                    let (mut transposed, stack) = stack.make_with(rows * columns, |_| zero);
-                    for i in 0..rows {
-                        for j in 0..columns {
-                            transposed[j * rows + i] = b[i * columns + j];
-                        }
-                    }
-                    let system = hlo_linalg::System { transposed: !system.transposed, ..system };
-                    T::solve(a, n, &mut transposed, rows, system, stack);
-                    for i in 0..rows {
-                        for j in 0..columns {
-                            out[i * columns + j] = transposed[j * rows + i];
-                        }
+                        solve::columns((a, n), (b, columns), x, panel, system, stack);
+                    } else {
+                        solve::rows((a, n), (b, rows), x, panel, system, stack);
                     }
                 }
                 Routine::Lu { m, n } => {
