@@ -8,7 +8,7 @@ use hlo_interp::{Tensor, Value};
 use super::limits::Limits;
 use super::number::Numbers;
 use super::probe::Probe;
-use super::rules::{Case, Found, Mode};
+use super::rules::{Case, Found, Mode, copies};
 use super::{Bounds, Radii};
 
 /// The result of a probe of numbered elements: for each element of the result array the (operand array,
@@ -176,7 +176,7 @@ pub(super) fn bits(case: &Case<'_>, radii: &[Radii]) -> Found {
     {
         return Some(vec![through(case, radii, &|_| true)?]);
     }
-    if case.opcode() == Opcode::BitcastConvert && from == to {
+    if copies(case) {
         return Some(vec![radii[0].clone()]);
     }
     if case.opcode() == Opcode::BitcastConvert

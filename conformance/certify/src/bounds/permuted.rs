@@ -22,7 +22,7 @@ use hlo_interp::Tensor;
 
 use super::lifted::{Lifted, leaf_at, taken};
 use super::number::Numbers;
-use super::rules::{Case, Kind, kind};
+use super::rules::{Case, Kind, copies, kind};
 use super::{Leaf, Radii, movement, order};
 
 /// The most elements of a line of which all pairs are compared.
@@ -49,7 +49,7 @@ impl OpenRows {
 
 /// Puts the rows of a sort's results, or of moved elements, beside their bounds.
 pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
-    if matches!(kind(case.opcode()), Kind::Movement(_)) || case.opcode() == Opcode::Copy {
+    if matches!(kind(case.opcode()), Kind::Movement(_)) || copies(case) {
         moved(case, leaves);
     } else if case.opcode() == Opcode::Sort
         && case.settings.allowances.reorder_regions
@@ -84,7 +84,7 @@ fn are_alike(t: &Tensor, elements: &[usize]) -> bool {
 fn moved(case: &Case<'_>, leaves: &mut [Leaf]) {
     let ([arg], [leaf]) = (&case.args[..], leaves) else { return };
     let Some(open_rows) = &arg.leaf.bounds.open_rows.0 else { return };
-    if case.opcode() == Opcode::Copy {
+    if copies(case) {
         leaf.bounds.open_rows = arg.leaf.bounds.open_rows.clone();
     } else if let Some(from) = movement::order(case) {
         // What comes from nowhere is 0.

@@ -517,6 +517,15 @@ pub(super) fn moves(opcode: Opcode) -> bool {
         || matches!(opcode, Opcode::Select | Opcode::Copy | Opcode::Real | Opcode::Imag | Opcode::Complex)
 }
 
+/// Whether each element of the result is the operand's, bit by bit, at the same index.
+pub(super) fn copies(case: &Case<'_>) -> bool {
+    match (case.opcode(), &case.args[..], &case.results[..]) {
+        (Opcode::Copy, [_], [_]) => true,
+        (Opcode::BitcastConvert, [x], [result]) => x.tensor.element_type() == result.element_type(),
+        (_, _, _) => false,
+    }
+}
+
 /// Whether a result is one of the operands' numbers, or that with another sign: in a wider type it is the
 /// same one.
 fn selects(opcode: Opcode) -> bool {

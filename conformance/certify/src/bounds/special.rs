@@ -61,6 +61,10 @@ impl Specials {
 
 /// Puts those of an instruction's results beside their bounds.
 pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
+    if let ([leaf], true) = (&mut *leaves, rules::copies(case)) {
+        leaf.bounds.specials = case.args[0].leaf.bounds.specials.clone();
+        return;
+    }
     if matches!(kind(case.opcode()), Kind::Movement(_)) {
         return moved(case, leaves);
     }
@@ -150,7 +154,6 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
             | Opcode::Imag
             | Opcode::Complex
             | Opcode::Select
-            | Opcode::Copy
     );
     let real = !ty.is_complex() && (at_special(opcode, 0.0).is_some() || of_two(opcode, 0.0, 0.0).is_some());
     let some = case.args.iter().any(|a| a.leaf.bounds.specials.0.is_some());
@@ -182,7 +185,7 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
             special.chain(number.into_iter().flatten()).collect::<Vec<f64>>()
         };
         match (opcode, operands.len()) {
-            (Opcode::Convert | Opcode::Real | Opcode::Copy, 1) => found = found.or(of(0)),
+            (Opcode::Convert | Opcode::Real, 1) => found = found.or(of(0)),
             (Opcode::Select, 3) => {
                 let (yes, off) =
                     (operands[0].re[at(0)] != 0.0, case.args[0].leaf.bounds.hard.at(at(0)) != 0.0);

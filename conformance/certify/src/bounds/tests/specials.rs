@@ -267,3 +267,18 @@ fn specials_go_through_arithmetic() {
     assert_eq!(behind("f8e4m3fn[] convert(s)"), Special::NONE);
     assert_eq!(behind("f32[] logistic(s)"), Special::NONE);
 }
+
+/// What a quotient of flushed numbers may be, its copies may be, in types with and without infinities.
+#[test]
+fn copies_may_be_what_their_operand_may_be() {
+    for (ty, tiny) in [("f32", 1e-41), ("f16", 1e-7), ("f8e5m2fnuz", 1.6e-5)] {
+        for copy in ["copy(y)", "bitcast-convert(y)", "reshape(y)"] {
+            let text = format!(
+                "HloModule m\nENTRY e {{ x = {ty}[2] parameter(0)\n y = {ty}[2] divide(x, x)\n ROOT z = {ty}[2] {copy} }}"
+            );
+            let allowances = Allowances { flush_denormals: true, ..Allowances::STRICT };
+            let found = specials(&text, &[&[tiny, 2.0]], allowances);
+            assert!(found[0].has(Special::NAN) && found[1] == Special::NONE, "{ty} {copy}: {found:?}");
+        }
+    }
+}
