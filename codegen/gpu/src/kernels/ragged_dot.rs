@@ -12,6 +12,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module};
 use hlo_codegen::Unsupported;
+use hlo_llvm::scalar::Val;
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 use super::contract::operand::{Parts, argument_of, components, index_prim, strides};
@@ -218,7 +219,14 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
             let x = code::element(&e, l.element_type, arguments[0], x)?;
             Ok([x, code::element(&e, r.element_type, arguments[1], y)?])
         })?;
-        let element = words.finish(&e, sum)?;
+        // An element of no group is the pattern of zeros, in f8e8m0fnu 2^-127; a sum of no terms would be
+        // converted to a NaN there.
+        let (made, ty) = (words.finish(&e, sum)?, result.element_type);
+        let none = Val::of_bits(&e, ty, 0).registers();
+        let registers =
+            made.registers().into_iter().zip(none).map(|(made, none)| e.select(holds, made, none));
+        let element =
+            Val::of_registers(ty, &registers.collect::<Result<Vec<_>>>()?, false).computed_where(holds);
         code::store_element(&e, &element, arguments[3], thread)
     })?;
     let arguments = (0..arrays).map(Argument::Array).collect();

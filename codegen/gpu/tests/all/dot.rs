@@ -174,6 +174,19 @@ fn groups_whose_sizes_are_data() {
     }
 }
 
+/// Of a type without zero they are the pattern of zeros, not what 0 is converted to.
+#[test]
+fn rows_of_no_group_are_zeros() {
+    let free = "f8e8m0fnu[3,2] ragged-dot(x, y, c), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}";
+    let batch = "f8e8m0fnu[3,2,2] ragged-dot(x, y, c), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={0}";
+    for (lhs, rhs, root) in [("3,1", "2,1,2", free), ("3,2,1", "3,1,2", batch)] {
+        let program = format!(
+            "HloModule m\nENTRY e {{\n  x = f8e8m0fnu[{lhs}] parameter(0)\n  y = f8e8m0fnu[{rhs}] parameter(1)\n  c = s32[2] constant({{1, 1}})\n  ROOT d = {root}\n}}\n"
+        );
+        check_on(&program, Arch::Sm90, EXACT, 1);
+    }
+}
+
 #[test]
 fn operands_with_scales() {
     check(
