@@ -150,8 +150,6 @@ def convert(source, target, bits):
         return bits
     value = decode(source, bits)
     if source in COMPLEX:
-        if target == "pred":
-            return int(any(p not in (Q(0), NEG0) for p in value))
         if target in COMPLEX:
             part = COMPLEX[target]
             return encode(part, value[0]) | encode(part, value[1]) << bits_of(part)

@@ -397,7 +397,8 @@ fn integer_to_integer_and_pred() {
     assert_eq!(convert::<u64, f32>(u64::MAX), 18446744073709551616.0);
     // One rounding, up; in f64 the last 1 would be lost, and the tie would go down.
     assert_eq!(convert::<i64, f32>((1 << 60) + (1 << 36) + 1), 1152921642045800448.0);
-    assert!(convert::<Complex<f32>, bool>(Complex::new(0.0, 1.0)));
+    assert!(!convert::<Complex<f32>, bool>(Complex::new(0.0, 1.0)));
+    assert!(convert::<Complex<f32>, bool>(Complex::new(0.5, 0.0)));
     assert!(convert::<f64, bool>(f64::NAN) && !convert::<f64, bool>(-0.0));
     assert_eq!(
         convert::<Complex<f64>, Complex<f32>>(Complex::new(0.1, -1e300)),

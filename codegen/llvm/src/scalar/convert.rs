@@ -31,10 +31,6 @@ pub fn convert<'ctx>(e: &Emit<'_, 'ctx>, x: Val<'ctx>, to: ElementType) -> Resul
         };
     }
     match x.ty.class() {
-        TypeClass::Complex if to == ElementType::Pred => {
-            let (re, im) = x.pair();
-            Ok(Val::of_bool(e.or(not_zero(e, re)?, not_zero(e, im)?)?))
-        }
         TypeClass::Complex => {
             let re = Val { computed: Computed::Everywhere, ..Val::one(x.ty.real_part(), x.single()) };
             convert(e, re, to)

@@ -47,7 +47,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     let value = Numbers::of(result);
     let format = Format::of(result.element_type());
     let ulps = case.ulps(result.element_type());
-    let to_real = opcode == Opcode::Convert && result.element_type().is_float();
+    let to_real = opcode == Opcode::Convert && !result.element_type().is_complex();
     let discs = |i: usize| -> Vec<Disc> {
         let at = |k: usize| if operands[k].len() == 1 { 0 } else { i };
         let flushes = case.settings.allowances.flush_denormals;

@@ -694,7 +694,7 @@ fn products_that_underflow_are_zeros_of_either_sign() {
 fn what_is_scattered_goes_where_elements_are_selected() {
     for fold in ["add", "multiply"] {
         let text = format!(
-            "HloModule m\nany {{ a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = pred[] convert(b) }}
+            "HloModule m\nany {{ a = c64[] parameter(0)\n b = c64[] parameter(1)\n d = f32[] imag(b)\n ROOT c = pred[] convert(d) }}
 fold {{ a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] {fold}(a, b) }}
 ENTRY e {{ x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n p = f32[2] parameter(2)\n q = f32[] parameter(3)
  z = c64[2] complex(x, y)\n s = c64[2] complex(p, p)\n i = c64[] complex(q, q)

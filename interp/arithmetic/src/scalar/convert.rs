@@ -35,7 +35,7 @@ pub trait Scalar: Element + PartialEq {
     /// From a real number: to integer, truncated and saturated, NaN gives 0; to float, one rounding to
     /// nearest even and NaN canonical; to pred, whether it is not 0 (NaN is not).
     fn from_f64(x: f64) -> Self;
-    /// From a complex number: its real part, but to pred whether either part is not 0.
+    /// From a complex number: its real part.
     fn from_complex(x: Complex<f64>) -> Self {
         Self::from_f64(x.re)
     }
@@ -105,11 +105,6 @@ impl Scalar for bool {
     #[inline]
     fn from_f64(x: f64) -> Self {
         x != 0.0
-    }
-
-    #[inline]
-    fn from_complex(x: Complex<f64>) -> Self {
-        x.re != 0.0 || x.im != 0.0
     }
 }
 
