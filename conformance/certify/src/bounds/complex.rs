@@ -81,6 +81,10 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let Some(format) = format else { return if exact { 0.0 } else { f64::INFINITY } };
         let (re, im) = value.at(i);
         let v = value.modulus(i);
+        let ulps = match opcode {
+            Opcode::Power if ulps > 0.0 => ulps + ULPS_OF_EXPONENT * exponent(&xs),
+            _ => ulps,
+        };
         if exact && (ulps == 0.0 || opcode == Opcode::Multiply && scales(&xs)) {
             // A zero beside a product has the sign that the formula gives it.
             let signs = ulps > 0.0 && (re == 0.0 || im == 0.0);
@@ -137,6 +141,17 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     });
     let limits = limits.collect();
     Some(vec![Radii::limited(each, limits)])
+}
+
+/// Of the modulus of a power, for each unit of the modulus of what it is the exponential of: the error of that
+/// is relative to it, and the relative error of the power is its absolute one.
+const ULPS_OF_EXPONENT: f64 = 2.0;
+
+/// The modulus of `y log x` where that is finite.
+fn exponent(xs: &[Disc]) -> f64 {
+    let [x, y] = xs else { return 0.0 };
+    let size = y.m * super::number::modulus(Elementary::log(x.m), x.im.atan2(x.re));
+    if size.is_finite() { size } else { 0.0 }
 }
 
 /// Limits of the real part of a logarithm whose radius is infinite, because the operand may be 0 or on the

@@ -157,3 +157,17 @@ fn a_conversion_to_a_real_number_takes_the_real_part() {
         assert_eq!([0, 1].map(|i| found[0].1.hard.at(i)), [expected; 2], "{ty}");
     }
 }
+
+/// Powers to large exponents: the exponent times the logarithm is off relative to its size, so that the power
+/// is off by more ulps the larger that is.
+#[test]
+fn powers_are_off_by_what_their_exponent_is_off() {
+    let text = "HloModule m\nENTRY e { a = f32[1] parameter(0)\n b = f32[1] parameter(1)\n x = c64[1] complex(a, b)\n ROOT y = c64[1] power(x, x) }";
+    let of = |x: (f32, f32), actual| class(text, &[&[x.0], &[x.1]], Allowances::STRICT, actual);
+    // The exact power is (-638381.06, -135838.48); the first is that of logarithm, product and exponential in
+    // f32.
+    assert_ne!(of((8.25, 8.75), (-638_381.75, -135_836.56)), Class::Wrong);
+    assert_eq!(of((8.25, 8.75), (-638_390.0, -135_838.48)), Class::Wrong);
+    // (0.5, 0.25)^(0.5, 0.25) is (0.66336, 0.05748), of a small exponent.
+    assert_eq!(of((0.5, 0.25), (0.663_46, 0.057_48)), Class::Wrong);
+}
