@@ -25,13 +25,17 @@ impl Default for Effects {
 
 /// Whether an instruction has an effect of its own.
 fn own(module: &Module, id: InstrId) -> bool {
+    let flags = module.instr(id).opcode.flags();
+    flags.collective || flags.side_effect && !is_pure_call(module, id)
+}
+
+/// Whether it is a custom call that has no side effect.
+pub fn is_pure_call(module: &Module, id: InstrId) -> bool {
     let instr = module.instr(id);
-    let flags = instr.opcode.flags();
     let target = instr.attrs.str(AttrKey::CustomCallTarget).unwrap_or_default();
-    let pure_call = instr.opcode == Opcode::CustomCall
+    instr.opcode == Opcode::CustomCall
         && !instr.attrs.bool(AttrKey::CustomCallHasSideEffect)
-        && !exchanges(target);
-    flags.collective || flags.side_effect && !pure_call
+        && !exchanges(target)
 }
 
 /// Whether it has one other than to draw random numbers, whose state follows the ordinals that copies keep.

@@ -706,8 +706,8 @@ pub fn replace(module: &mut Module, old: InstrId, new: InstrId) {
     module.replace_all_uses(old, new);
     let (name, span) = (module.instr(old).name.clone(), module.instr(old).span);
     let opcode = module.instr(old).opcode;
-    let kept = opcode == hlo::Opcode::Parameter || opcode.flags().side_effect;
-    if kept {
+    let kept = opcode.flags().side_effect && !effects::is_pure_call(module, old);
+    if kept || opcode == hlo::Opcode::Parameter {
         module.instr_mut(new).span = span;
         return;
     }
