@@ -67,6 +67,9 @@ pub trait Element: Field {
     /// Solves `op(a) x = b` in place, b of n rows; reads one triangle of a.
     fn solve(a: &[Self], n: usize, b: &mut [Self], columns: usize, system: System, stack: &mut MemStack);
 
+    /// A transposed copy: `to` (columns by rows) of `from` (rows by columns).
+    fn transpose(from: &[Self], rows: usize, columns: usize, to: &mut [Self]);
+
     /// Working memory of [`Element::lu`] and [`Element::lu_is_decided`].
     fn lu_scratch(m: usize, n: usize) -> StackReq;
     /// `p a = l u`, m by n, in place: getrf. `pivots` from 1; the result is `info`.
@@ -152,6 +155,10 @@ macro_rules! elements {
 
             fn solve(a: &[$t], n: usize, b: &mut [$t], columns: usize, system: System, stack: &mut MemStack) {
                 solve::solve(a, n, b, columns, system, stack);
+            }
+
+            fn transpose(from: &[$t], rows: usize, columns: usize, to: &mut [$t]) {
+                field::transpose(from, columns, rows, columns, to);
             }
 
             fn lu_scratch(m: usize, n: usize) -> StackReq {

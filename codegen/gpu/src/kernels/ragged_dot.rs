@@ -12,7 +12,7 @@
 use hlo::attrs::AttrKey;
 use hlo::{ArrayShape, InstrId, Module};
 use hlo_codegen::Unsupported;
-use hlo_llvm::scalar::Val;
+use hlo_llvm::scalar::{self, Val};
 use hlo_llvm::{Emit, IntPredicate, Prim, Result, Value};
 
 use super::contract::operand::{Parts, argument_of, components, index_prim, strides};
@@ -221,12 +221,8 @@ pub(super) fn emit(unit: &Unit<'_, '_>, module: &Module, id: InstrId, symbol: &s
         })?;
         // An element of no group is the pattern of zeros, in f8e8m0fnu 2^-127; a sum of no terms would be
         // converted to a NaN there.
-        let (made, ty) = (words.finish(&e, sum)?, result.element_type);
-        let none = Val::of_bits(&e, ty, 0).registers();
-        let registers =
-            made.registers().into_iter().zip(none).map(|(made, none)| e.select(holds, made, none));
-        let element =
-            Val::of_registers(ty, &registers.collect::<Result<Vec<_>>>()?, false).computed_where(holds);
+        let none = Val::of_bits(&e, result.element_type, 0);
+        let element = scalar::select(&e, holds, &words.finish(&e, sum)?, &none)?;
         code::store_element(&e, &element, arguments[3], thread)
     })?;
     let arguments = (0..arrays).map(Argument::Array).collect();

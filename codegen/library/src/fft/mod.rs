@@ -197,11 +197,10 @@ impl Fft {
         if !given.eq(input.iter().copied()) && !empty {
             return Err(unsupported("of other lengths than the operand's"));
         }
-        // A transform of one point leaves it as it is.
-        let lengths: SmallVec<[usize; 4]> = match &lengths[..] {
-            [outer @ .., last] => outer.iter().filter(|&&n| n != 1).chain([last]).copied().collect(),
-            [] => lengths,
-        };
+        // A transform of one point leaves it as it is; of the innermost dimension it may change the type.
+        let last = lengths.len() - 1;
+        let lengths: SmallVec<[usize; 4]> =
+            lengths.into_iter().enumerate().filter(|&(i, n)| i == last || n != 1).map(|(_, n)| n).collect();
         let count = if empty { 0 } else { x.elements().checked_div(input.iter().product()).unwrap_or(0) };
         let fits = |complex: ElementType, real: ElementType| match kind {
             FftType::Fft | FftType::Ifft => x.element_type == complex && out.element_type == complex,

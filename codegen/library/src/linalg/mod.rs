@@ -76,8 +76,6 @@ pub(crate) struct Linalg {
     ty: ElementType,
     /// Matrices.
     count: usize,
-    /// Panels of a matrix, which are computed independently.
-    panels: usize,
     /// For each argument the elements of one matrix of the batch, and the bytes of an element.
     arguments: Vec<(usize, usize)>,
     tasks: usize,
@@ -89,7 +87,7 @@ impl Linalg {
     pub(super) fn of(module: &Module, id: InstrId) -> Option<Linalg> {
         let Given { routine, by, ty, count, arguments } = call::read(module, id)?;
         if let By::Interpreter(_) = by {
-            return Some(Linalg { routine, by, ty, count, panels: 1, arguments, tasks: 0, task_bytes: 0 });
+            return Some(Linalg { routine, by, ty, count, arguments, tasks: 0, task_bytes: 0 });
         }
         let need = typed(ty, Scratch { routine })?;
         let one = u64::try_from(need.unaligned_bytes_required()).ok()?;
@@ -97,9 +95,8 @@ impl Linalg {
         layout.add(one, 1);
         let task_bytes = layout.bytes();
         let max_tasks = usize::try_from(MAX_SCRATCH_BYTES / task_bytes.max(1)).unwrap_or(1).max(1);
-        let panels = routine.panels();
-        let tasks = count.saturating_mul(panels).min(TASKS).min(max_tasks);
-        Some(Linalg { routine, by, ty, count, panels, arguments, tasks, task_bytes })
+        let tasks = count.saturating_mul(routine.panels()).min(TASKS).min(max_tasks);
+        Some(Linalg { routine, by, ty, count, arguments, tasks, task_bytes })
     }
 }
 
@@ -157,9 +154,10 @@ impl Typed for Task<'_> {
             let at = Shared::<std::mem::MaybeUninit<u8>>::new(call.scratch.add(task * bytes));
             hlo_linalg::MemStack::new(at.slice_mut(0, bytes))
         };
-        let all = op.count * op.panels;
+        let panels = op.routine.panels();
+        let all = op.count * panels;
         for panel in all * task / op.tasks..all * (task + 1) / op.tasks {
-            let (i, panel) = (panel / op.panels, panel % op.panels);
+            let (i, panel) = (panel / panels, panel % panels);
             let arguments = op.arguments.iter().zip(call.arguments);
             // SAFETY: matrix i of each argument.
             let at = arguments.map(|(&(elements, bytes), &p)| unsafe { p.add(i * elements * bytes) });

@@ -63,8 +63,11 @@ impl Routine {
                 StackReq::all_of(&[StackReq::new::<T>(n * n), T::cholesky_scratch(n)])
             }
             Routine::Solve { n, rows, columns, left, .. } => {
-                let width = solve::width(if left { columns } else { rows });
-                StackReq::all_of(&[StackReq::new::<T>(n * width), T::solve_scratch(n, width)])
+                let count = if left { columns } else { rows };
+                StackReq::all_of(&[
+                    StackReq::new::<T>(n * solve::copied(count, left)),
+                    T::solve_scratch(n, solve::width(count)),
+                ])
             }
             Routine::Lu { m, n } => T::lu_scratch(m, n),
             Routine::Qr { m, n } | Routine::FormQ { m, n, .. } => T::qr_scratch(m, n, n),
@@ -179,12 +182,8 @@ impl Routine {
                 }
                 Routine::Solve { n, rows, columns, left, system } => {
                     let (a, b) = (parts.read::<T>(0), parts.read::<T>(1));
-                    let x = Shared::<T>::new(pointers[2]);
-                    if left {
-                        solve::columns((a, n), (b, columns), x, panel, system, stack);
-                    } else {
-                        solve::rows((a, n), (b, rows), x, panel, system, stack);
-                    }
+                    let b = solve::Sides { b, left, count: if left { columns } else { rows } };
+                    solve::panel((a, n), b, Shared::new(pointers[2]), panel, system, stack);
                 }
                 Routine::Lu { m, n } => {
                     let out = parts.write::<T>(1);

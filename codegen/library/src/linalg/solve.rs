@@ -10,9 +10,6 @@ use hlo_linalg::{Element, MemStack, System};
 /// Right-hand sides of a panel.
 const PANEL: usize = 128;
 
-/// Rows and columns of the tiles of a transposition.
-const TILE: usize = 16;
-
 /// Panels of that many right-hand sides.
 pub(super) fn panels(count: usize) -> usize {
     count.div_ceil(PANEL).max(1)
@@ -23,72 +20,61 @@ pub(super) fn width(count: usize) -> usize {
     count.min(PANEL)
 }
 
+/// Right-hand sides that are copied to working memory: none of a single panel of columns.
+pub(super) fn copied(count: usize, left: bool) -> usize {
+    if left && panels(count) == 1 { 0 } else { width(count) }
+}
+
 /// The right-hand sides of a panel.
 fn of(panel: usize, count: usize) -> std::ops::Range<usize> {
     (panel * PANEL).min(count)..((panel + 1) * PANEL).min(count)
 }
 
-/// `op(a) x = b`: right-hand sides are columns; b and x are n by `columns`.
+/// The right-hand sides of a matrix.
+#[derive(Clone, Copy)]
+pub(super) struct Sides<'a, T> {
+    pub(super) b: &'a [T],
+    /// They are the columns of b in `op(a) x = b`, rather than its rows in `x op(a) = b`, which is
+    /// `op(a)^T x^T = b^T`.
+    pub(super) left: bool,
+    pub(super) count: usize,
+}
+
+/// Solves a panel; `a` is n by n, b and x are n by `count`, or `count` by n.
 ///
 /// # Safety
 /// `x` has as many elements as `b`, and nothing else accesses those of this panel.
-pub(super) unsafe fn columns<T: Element>(
+pub(super) unsafe fn panel<T: Element>(
     (a, n): (&[T], usize),
-    (b, columns): (&[T], usize),
+    Sides { b, left, count }: Sides<'_, T>,
     x: Shared<T>,
     panel: usize,
     system: System,
     stack: &mut MemStack,
 ) {
-    let own = of(panel, columns);
+    let own = of(panel, count);
     let width = own.len();
-    if width == columns {
+    if copied(count, left) == 0 {
         // SAFETY: the only panel is all of x.
-        let x = unsafe { x.slice_mut(0, n * columns) };
+        let x = unsafe { x.slice_mut(0, n * count) };
         x.copy_from_slice(b);
-        return T::solve(a, n, x, columns, system, stack);
+        return T::solve(a, n, x, count, system, stack);
     }
-    let (mut solved, stack) = stack.make_with(n * width, |i| b[i / width * columns + own.start + i % width]);
-    T::solve(a, n, &mut solved, width, system, stack);
-    for (i, row) in solved.chunks_exact(width).enumerate() {
-        // SAFETY: a row of this panel.
-        unsafe { x.slice_mut(i * columns + own.start, width) }.copy_from_slice(row);
-    }
-}
-
-/// `x op(a) = b`, which is `op(a)^T x^T = b^T`: right-hand sides are rows; b and x are `rows` by n.
-///
-/// # Safety
-/// As [`columns`].
-pub(super) unsafe fn rows<T: Element>(
-    (a, n): (&[T], usize),
-    (b, rows): (&[T], usize),
-    x: Shared<T>,
-    panel: usize,
-    system: System,
-    stack: &mut MemStack,
-) {
-    let own = of(panel, rows);
-    let width = own.len();
-    // SAFETY: the rows of this panel are contiguous.
-    let x = unsafe { x.slice_mut(own.start * n, width * n) };
     let (mut solved, stack) = stack.make_with(n * width, |_| T::default());
-    transpose(&b[own.start * n..own.end * n], n, width, &mut solved);
-    let system = System { transposed: !system.transposed, ..system };
-    T::solve(a, n, &mut solved, width, system, stack);
-    transpose(&solved, width, n, x);
-}
-
-/// A transposed copy: `to` (columns by rows) of `from` (rows by columns).
-fn transpose<T: Copy>(from: &[T], columns: usize, rows: usize, to: &mut [T]) {
-    for i0 in (0..rows).step_by(TILE) {
-        let i1 = (i0 + TILE).min(rows);
-        for j0 in (0..columns).step_by(TILE) {
-            for j in j0..(j0 + TILE).min(columns) {
-                for i in i0..i1 {
-                    to[j * rows + i] = from[i * columns + j];
-                }
-            }
+    if left {
+        for (i, row) in solved.chunks_exact_mut(width).enumerate() {
+            row.copy_from_slice(&b[i * count..][own.clone()]);
         }
+        T::solve(a, n, &mut solved, width, system, stack);
+        for (i, row) in solved.chunks_exact(width).enumerate() {
+            // SAFETY: a row of this panel.
+            unsafe { x.slice_mut(i * count + own.start, width) }.copy_from_slice(row);
+        }
+    } else {
+        T::transpose(&b[own.start * n..own.end * n], width, n, &mut solved);
+        let system = System { transposed: !system.transposed, ..system };
+        T::solve(a, n, &mut solved, width, system, stack);
+        // SAFETY: the rows of this panel are contiguous.
+        T::transpose(&solved, n, width, unsafe { x.slice_mut(own.start * n, width * n) });
     }
 }

@@ -12,7 +12,6 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::PassCx;
 use super::deduplicate::same_but_who_is_called;
 use super::edit::{Edit, each_outside_folds};
-use super::effects::is_pure_call;
 use super::facts::is_elided;
 
 pub(super) fn run(module: &mut Module, cx: &mut PassCx<'_>) -> u64 {
@@ -31,7 +30,8 @@ fn merged(e: &Edit<'_>, known: &mut FxHashMap<u64, Vec<InstrId>>) -> Option<Inst
     if e.at().opcode == Opcode::Parameter
         || is_elided(module, id)
         || e.has_effect()
-        || has_identity(module, id)
+        // Custom calls without a side effect are functions of their operands; one without operands allocates.
+        || e.at().opcode == Opcode::CustomCall && e.at().operands().is_empty()
     {
         return None;
     }
@@ -41,13 +41,6 @@ fn merged(e: &Edit<'_>, known: &mut FxHashMap<u64, Vec<InstrId>>) -> Option<Inst
         same.push(id);
     }
     found
-}
-
-/// Whether states, pending results or memory belong to the instruction itself. A custom call without a side
-/// effect is a function of its operands; one without operands allocates.
-fn has_identity(module: &Module, id: InstrId) -> bool {
-    let instr = module.instr(id);
-    instr.opcode.flags().side_effect && (!is_pure_call(module, id) || instr.operands().is_empty())
 }
 
 /// A hash of what [`alike`] compares. It includes the attributes that distinguish many instructions on the

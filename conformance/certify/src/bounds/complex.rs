@@ -143,8 +143,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     Some(vec![Radii::limited(each, limits)])
 }
 
-/// Of the modulus of a power, for each unit of the modulus of what it is the exponential of: the error of that
-/// is relative to it, and the relative error of the power is its absolute one.
+/// Conditioning of a power, `exp(y log x)`: ulps of its modulus for each unit of `|y log x|`. An exponential
+/// turns an absolute error of its operand into a relative one, and the operand's is proportional to its modulus.
 const ULPS_OF_EXPONENT: f64 = 2.0;
 
 /// The modulus of `y log x` where that is finite.

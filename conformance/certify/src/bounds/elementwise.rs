@@ -172,12 +172,10 @@ impl Settled {
 fn counts_of_bits(ty: ElementType) -> (f64, f64) {
     let bits = ty.bits() as i32;
     let greatest = power_of_two(if ty.is_signed_integer() { bits - 1 } else { bits }) - 1.0;
-    let wrapped = |count: i32| match f64::from(count) {
-        count if count > greatest => count - power_of_two(bits),
-        count => count,
-    };
-    let all = || (0..=bits).map(wrapped);
-    (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max))
+    match f64::from(bits) {
+        all if all > greatest => (all - power_of_two(bits), greatest),
+        all => (0.0, all),
+    }
 }
 
 /// Functions that are no less than 0 wherever they are a number.
@@ -223,16 +221,16 @@ impl<'a> Corners<'a> {
         let n = self.value.len();
         let mut hull = Hull::new(&self.value);
         if matches!(opcode, Opcode::Sine | Opcode::Cosine) {
+            let format = Format::of(ty);
             for i in 0..n {
                 let x = &self.operands[0];
                 let r = x.moves_by(i);
                 // What is negative is a NaN in a type of powers of two.
-                if r > 0.0 && Format::of(ty).is_some_and(|f| !f.has_zero()) {
+                if r > 0.0 && format.is_some_and(|f| !f.has_zero()) {
                     (hull.nan[i], hull.agrees[i]) = (true, false);
                 }
                 if r > 0.0 && r.is_finite() && self.value.re[i].is_finite() {
-                    let slack =
-                        Format::of(ty).map_or(0.0, |f| f.ulp(1.0).min(f.ulp(self.value.re[i].abs() + r)));
+                    let slack = format.map_or(0.0, |f| f.ulp(1.0).min(f.ulp(self.value.re[i].abs() + r)));
                     hull.low[i] = (self.value.re[i] - r - slack).max(-1.0);
                     hull.high[i] = (self.value.re[i] + r + slack).min(1.0);
                 }
@@ -289,8 +287,8 @@ impl<'a> Corners<'a> {
         }
     }
 
-    /// Runs the instruction at the corners of the box, and where what is between them is no less extreme, or
-    /// a number between two NaNs, on what is in the middle of an edge.
+    /// Runs the instruction at the corners of the box; and with an operand in the middle of its interval where
+    /// the instruction is not monotone in it, or may overflow to NaN at both ends.
     fn corners(&self, hull: &mut Hull) -> Option<()> {
         let probe = Probe::on(self.case)?;
         let (opcode, ty) = (self.case.opcode(), self.result.element_type());
@@ -315,12 +313,12 @@ impl<'a> Corners<'a> {
                 choice
             })
             .collect();
-        let turns =
+        let not_monotone =
             matches!(opcode, Opcode::Abs | Opcode::Cosh | Opcode::Convert | Opcode::Sign | Opcode::Power);
         // What is too large to either side is a NaN in a type without infinities.
         let overflows_to_nan = ty.is_float() && !has_infinities(ty);
         let corners = choices.clone();
-        for &k in uncertain.iter().filter(|&&k| overflows_to_nan || turns && k == 0) {
+        for &k in uncertain.iter().filter(|&&k| overflows_to_nan || not_monotone && k == 0) {
             let edges = corners.iter().filter(|choice| choice[k] == 0);
             choices.extend(edges.map(|choice| {
                 let mut middle = choice.clone();
@@ -369,7 +367,8 @@ impl<'a> Corners<'a> {
         if !exact && self.unknown(i) {
             return UNKNOWN;
         }
-        if !exact && !self.applies(i, hull) {
+        let saturates = settled.is_some_and(|s| s.format.saturates);
+        if !exact && (!self.applies(i, hull) || saturates && self.reaches_beyond_domain(i)) {
             // Angles are bounded: the cut or the origin is near.
             let ulp = Format::of(ty).map_or(0.0, |f| f.ulp(4.0));
             let bounded = opcode == Opcode::Atan2 && v.is_finite();
@@ -402,9 +401,6 @@ impl<'a> Corners<'a> {
         if self.operands.iter().any(|x| x.low(i).is_infinite() || x.high(i).is_infinite())
             && !self.applies_to_infinities(i)
         {
-            return false;
-        }
-        if Format::of(ty).is_some_and(|f| f.saturates) && self.reaches_beyond_domain(i) {
             return false;
         }
         let integer = matches!(ty.class(), TypeClass::Signed | TypeClass::Unsigned);

@@ -38,7 +38,7 @@
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
-//! | `reordered`, `selected` (by [`hlo_recognize`], `terms`) | folds in any order | what the region is recognized to compute, each component alone: one of the above, or which elements may be chosen |
+//! | `reordered`, `selected` | folds in any order ([`hlo_recognize`], `terms`) | by component: a rule above, or a choice |
 //! | `merged` | log-sum-exp, norms, rescaled sums, moments, saturated sums in any order | errors of steps |
 //! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
 //! | `scattered` | elements of a scatter with one update or none | the operand's bounds, or the computation applied once |

@@ -155,12 +155,12 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
             | Opcode::Complex
             | Opcode::Select
     );
-    let real = !ty.is_complex() && (at_special(opcode, 0.0).is_some() || of_two(opcode, 0.0, 0.0).is_some());
+    let complex = ty.is_complex() || case.args.iter().any(|a| a.tensor.element_type().is_complex());
+    let known = unary_at_special(opcode, 0.0).is_some() || binary_at_special(opcode, 0.0, 0.0).is_some();
     let some = case.args.iter().any(|a| a.leaf.bounds.specials.0.is_some());
-    if !(by_parts || real) || !some || Format::of(ty).is_none() || !has_infinities(ty) {
+    if !(by_parts || known && !complex) || !some || Format::of(ty).is_none() || !has_infinities(ty) {
         return;
     }
-    let complex = ty.is_complex() || case.args.iter().any(|a| a.tensor.element_type().is_complex());
     let operands: Vec<Numbers> = case.args.iter().map(|a| Numbers::of(a.tensor)).collect();
     let each = (0..result.len()).map(|i| {
         let at = |k: usize| if operands[k].len() == 1 { 0 } else { i };
@@ -168,6 +168,12 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
         let mut found = leaf.bounds.specials.at(i);
         if leaf.bounds.hard.at(i).is_finite() {
             return found;
+        }
+        if opcode == Opcode::Select {
+            let off = case.args[0].leaf.bounds.hard.at(at(0)) != 0.0;
+            let yes = operands[0].re[at(0)] != 0.0;
+            let chosen = [(yes || off, 1), (!yes || off, 2)].into_iter().filter(|(may_be, _)| *may_be);
+            return chosen.fold(found, |found, (_, k)| found.or(of(k)));
         }
         if complex {
             let any = (0..operands.len()).any(|k| of(k) != Special::NONE);
@@ -186,14 +192,8 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
         };
         match (opcode, operands.len()) {
             (Opcode::Convert | Opcode::Real, 1) => found = found.or(of(0)),
-            (Opcode::Select, 3) => {
-                let (yes, off) =
-                    (operands[0].re[at(0)] != 0.0, case.args[0].leaf.bounds.hard.at(at(0)) != 0.0);
-                let chosen = [(yes || off, 1), (!yes || off, 2)];
-                chosen.into_iter().filter(|(may_be, _)| *may_be).for_each(|(_, k)| found = found.or(of(k)));
-            }
             (_, 1) => {
-                let results = of(0).values().filter_map(|x| at_special(opcode, x));
+                let results = of(0).values().filter_map(|x| unary_at_special(opcode, x));
                 results.for_each(|x| found = found.or(Special::of(x)));
             }
             (_, 2) => {
@@ -201,7 +201,7 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
                 for (x, y) in xs.iter().flat_map(|&x| ys.iter().map(move |&y| (x, y))) {
                     // Numbers stand for their signs here.
                     if !(x.is_finite() && y.is_finite())
-                        && let Some(both) = of_two(opcode, x, y)
+                        && let Some(both) = binary_at_special(opcode, x, y)
                     {
                         found = found.or(Special::of(both));
                     }
@@ -215,8 +215,8 @@ fn handed_on(case: &Case<'_>, leaves: &mut [Leaf]) {
     leaf.bounds.specials = Specials::new(each);
 }
 
-/// A real function of one operand that is infinite or a NaN.
-fn at_special(opcode: Opcode, x: f64) -> Option<f64> {
+/// IEEE 754: a function of a real number that is infinite or NaN. `None`: not worked out.
+fn unary_at_special(opcode: Opcode, x: f64) -> Option<f64> {
     Some(match opcode {
         Opcode::Negate => -x,
         Opcode::Abs => x.abs(),
@@ -242,8 +242,8 @@ fn at_special(opcode: Opcode, x: f64) -> Option<f64> {
     })
 }
 
-/// A real function of two operands of which one is infinite or a NaN.
-fn of_two(opcode: Opcode, x: f64, y: f64) -> Option<f64> {
+/// IEEE 754: an operation of two real numbers, at least one of them infinite or NaN. `None`: not worked out.
+fn binary_at_special(opcode: Opcode, x: f64, y: f64) -> Option<f64> {
     Some(match opcode {
         Opcode::Add => x + y,
         Opcode::Subtract => x - y,

@@ -100,7 +100,7 @@ fn functions_of_what_may_be_infinite_may_be_so() {
     let of = |function: &str| {
         let text = summed(3, "f32").replace("ROOT s =", "s =");
         let text = format!(
-            "{} o = f32[] constant(1)\n m = f32[] negate(s)\n p = pred[] compare(s, z), direction=LT\n ROOT r = f32[] {function} }}",
+            "{} o = f32[] constant(1)\n m = f32[] negate(s)\n p = pred[] compare(s, z), direction=LT\n t = pred[] compare(o, z), direction=GT\n ROOT r = f32[] {function} }}",
             text.trim_end_matches('}')
         );
         let special = |x: &[f32]| specials(&text, &[x], Allowances::STRICT)[0];
@@ -121,6 +121,8 @@ fn functions_of_what_may_be_infinite_may_be_so() {
         ("maximum(s, o)", [plus, Special::NONE]),
         ("minimum(o, s)", [Special::NONE, minus]),
         ("select(p, m, s)", [plus, plus]),
+        ("select(t, s, o)", [plus, minus]),
+        ("select(t, o, s)", [Special::NONE; 2]),
     ] {
         let found = of(function);
         assert!(found[0].has(expected[0]) && found[1].has(expected[1]), "{function}: {found:?}");
@@ -266,6 +268,14 @@ fn specials_go_through_arithmetic() {
     // Of a type without infinities nothing is said, and an exponential makes numbers of infinities.
     assert_eq!(behind("f8e4m3fn[] convert(s)"), Special::NONE);
     assert_eq!(behind("f32[] logistic(s)"), Special::NONE);
+}
+
+/// A modulus is not negative, whatever the parts are; which of the others it is depends on the formula.
+#[test]
+fn a_modulus_of_what_may_be_infinite_is_open() {
+    let text = "HloModule m\nENTRY e { p = f32[3] parameter(0)\n q = f32[3] parameter(1)\n x = c64[3] complex(p, q)\n r = f32[3] parameter(2)\n y = c64[3] complex(r, q)\n z = c64[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n ROOT w = f32[] abs(z) }";
+    let (ones, zeros): (&[f32], &[f32]) = (&[1.0; 3], &[0.0; 3]);
+    assert_eq!(specials(text, &[&[3e38, 3e38, -3e38], zeros, ones], Allowances::STRICT), [Special::NONE]);
 }
 
 /// What a quotient of flushed numbers may be, its copies may be, in types with and without infinities.
