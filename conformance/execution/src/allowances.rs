@@ -39,6 +39,10 @@ pub struct Allowances {
     /// does, unless the instruction asks for more precision.
     #[serde(default)]
     pub tf32: bool,
+    /// Sign and payload of a NaN that is computed are open, as IEEE 754 leaves them: what looks at them
+    /// (`bitcast-convert`, comparisons and sorts by `TOTALORDER`) may see others.
+    #[serde(default)]
+    pub nan_bits: bool,
     /// The error budgets of elementary functions.
     #[serde(default)]
     pub functions: Functions,
@@ -57,6 +61,7 @@ impl Allowances {
         one_term_sums: false,
         affine_batch_norm: false,
         tf32: false,
+        nan_bits: false,
         functions: Functions::TABLE,
     };
 
@@ -72,11 +77,12 @@ impl Allowances {
         one_term_sums: true,
         affine_batch_norm: true,
         tf32: false,
+        nan_bits: true,
         functions: Functions::XLA_CPU,
     };
 
     /// The names that `--allow` accepts.
-    pub const NAMES: [&str; 10] = [
+    pub const NAMES: [&str; 11] = [
         "contraction",
         "excess-precision",
         "flush-denormals",
@@ -86,6 +92,7 @@ impl Allowances {
         "reciprocals",
         "one-term-sums",
         "affine-batch-norm",
+        "nan-bits",
         "tf32",
     ];
 
@@ -102,6 +109,7 @@ impl Allowances {
             "reciprocals" => Allowances { reciprocals: true, ..strict },
             "one-term-sums" => Allowances { one_term_sums: true, ..strict },
             "affine-batch-norm" => Allowances { affine_batch_norm: true, ..strict },
+            "nan-bits" => Allowances { nan_bits: true, ..strict },
             "tf32" => Allowances { tf32: true, ..strict },
             "all" => Allowances { functions: Functions::TABLE, ..Allowances::LOOSE },
             _ => return None,
@@ -122,6 +130,7 @@ impl Allowances {
             one_term_sums: self.one_term_sums | other.one_term_sums,
             affine_batch_norm: self.affine_batch_norm | other.affine_batch_norm,
             tf32: self.tf32 | other.tf32,
+            nan_bits: self.nan_bits | other.nan_bits,
             functions: self.functions.or(other.functions),
         }
     }
@@ -150,6 +159,7 @@ impl Allowances {
             self.reciprocals,
             self.one_term_sums,
             self.affine_batch_norm,
+            self.nan_bits,
             self.tf32,
         ];
         Self::NAMES.into_iter().zip(all).filter(|(_, granted)| *granted).map(|(name, _)| name).collect()

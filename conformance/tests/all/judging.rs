@@ -18,6 +18,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("judging/run, isolate and reduce agree", agreement),
         function("judging/a program is cut where bounds blow up", pieces),
         function("judging/denormal numbers that an engine flushes decide as zeros do", flushed),
+        function("judging/bits of computed NaNs are the engine's", bits_of_nans),
         function("judging/what a compiler writes out decides as its steps do", written_out),
         function("judging/what no liberty leaves open is right or wrong", decided),
         function("judging/what comes from a wrong value is wrong", consequences),
@@ -109,6 +110,66 @@ ENTRY e {
     let o = run(&engine, "all");
     ends(&o, 1);
     assert!(last(&o).starts_with("undecided: 1 element differs"), "{}", out(&o));
+}
+
+/// What looks at the bits of a NaN that is computed, by an engine whose NaNs are negative, as x86 gives them.
+fn bits_of_nans() {
+    let d = Dir::new();
+    let file = d.file(
+        "m.hlo",
+        "HloModule m
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT p = pred[] compare(a, b), direction=LT, type=TOTALORDER
+}
+ENTRY e {
+  x = f32[3] parameter(0)
+  r = f32[3] sqrt(x)
+  b = s32[3] bitcast-convert(r)
+  c = pred[3] compare(r, x), direction=LT, type=TOTALORDER
+  s = f32[3] sort(r), dimensions={0}, to_apply=less
+  t = (f32[2], s32[2]) topk(r), k=2, largest=true
+  i = s32[2] get-tuple-element(t), index=1
+  ROOT o = (s32[3], pred[3], f32[3], s32[2]) tuple(b, c, s, i)
+}
+",
+    );
+    let ins = inputs(&d, &[array(Buffer::F32(vec![-6.0, 4.0, 9.0]))]);
+    let run = |platform: &str, allow: &str| {
+        let judged = ["--save-mismatch", "none", "--platform", platform, "--allow", allow];
+        hlo(&[&["run", &file, "--inputs", &ins][..], &judged].concat())
+    };
+    let negative = another("interpreter:negative-nans");
+    let o = run(&negative, "all");
+    ends(&o, 0);
+    assert_eq!(last(&o), "ok");
+    let o = run(&negative, "none,contraction");
+    ends(&o, 1);
+    assert_eq!(last(&o), "mismatch");
+    // The bits of a number, a number out of order, and a NaN that equals a number are wrong as before.
+    let right = || {
+        [
+            Buffer::S32(vec![-4_194_304, 0x4000_0000, 0x4040_0000]),
+            Buffer::Pred(vec![true, true, true]),
+            Buffer::F32(vec![f32::NAN, 2.0, 3.0]),
+            Buffer::S32(vec![2, 1]),
+        ]
+    };
+    for (k, wrong) in [
+        (None, Buffer::S32(vec![])),
+        (Some(0), Buffer::S32(vec![0, 0x4000_0000, 0x4040_0000])),
+        (Some(0), Buffer::S32(vec![-4_194_304, 0x4000_0001, 0x4040_0000])),
+        (Some(1), Buffer::Pred(vec![true, false, true])),
+    ] {
+        let mut results = right();
+        if let Some(k) = k {
+            results[k] = wrong;
+        }
+        let results: Vec<ArrayLiteral> = results.into_iter().map(array).collect();
+        let o = run(&format!("recorded:{}", recorded(&d, "out.npz", &results)), "all");
+        assert_eq!(last(&o), if k.is_none() { "ok" } else { "mismatch" }, "{k:?}: {}", out(&o));
+    }
 }
 
 /// Programs with what XLA:CPU gives for them, and with one element altered.
@@ -634,7 +695,7 @@ fn liberties() {
     };
     let o = run(&[]);
     ends(&o, 0);
-    let granted = "  granted  contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, decompositions, reciprocals, one-term-sums, affine-batch-norm, functions of xla-cpu (`--allow none` grants none)";
+    let granted = "  granted  contraction, excess-precision, flush-denormals, narrow-accumulator, reorder-regions, decompositions, reciprocals, one-term-sums, affine-batch-norm, nan-bits, functions of xla-cpu (`--allow none` grants none)";
     assert!(out(&o).contains(granted), "{}", out(&o));
     ends(&run(&["--allow", "none"]), 1);
     ends(&run(&["--allow", "none,flush-denormals"]), 1);

@@ -71,6 +71,11 @@ impl<'m> Edit<'m> {
         self.module.instr(id)
     }
 
+    /// The root of a computation.
+    pub fn root(&self, computation: ComputationId) -> &Instruction {
+        self.module.instr(self.module.root(computation))
+    }
+
     /// The array shape of an instruction, if it is one without dynamic dimensions.
     pub fn array(&self, id: InstrId) -> Option<&ArrayShape> {
         self.module.instr(id).shape.as_array().filter(|a| !a.is_dynamic())

@@ -51,10 +51,8 @@ fn part(t: &Tensor, range: &Range<usize>) -> Tensor {
 
 fn part_of_leaf(leaf: &Leaf, range: &Range<usize>) -> Leaf {
     let of = |radii: &Radii| radii.taken(range.clone());
-    Leaf::new(
-        Bounds { soft: of(&leaf.bounds.soft), hard: of(&leaf.bounds.hard), ..Bounds::default() },
-        leaf.product,
-    )
+    let bounds = Bounds { soft: of(&leaf.bounds.soft), hard: of(&leaf.bounds.hard), ..Bounds::default() };
+    Leaf { computed: leaf.computed, ..Leaf::new(bounds, leaf.product) }
 }
 
 /// Radii of the blocks so far.

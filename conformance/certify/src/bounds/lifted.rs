@@ -38,7 +38,7 @@ pub(super) fn taken(t: &Tensor, positions: &[usize]) -> Tensor {
 pub(super) fn leaf_at(leaf: &Leaf, positions: &[usize]) -> Leaf {
     let at = |radii: &Radii| radii.taken(positions.iter().copied());
     let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard), ..Bounds::default() };
-    Leaf::new(bounds, leaf.product)
+    Leaf { computed: leaf.computed, ..Leaf::new(bounds, leaf.product) }
 }
 
 /// An applied computation, to be run on lists.
@@ -117,8 +117,9 @@ fn joined<'t>(lanes: impl Iterator<Item = (&'t Tensor, &'t Leaf)> + Clone) -> (T
         Radii::limited(each.collect(), lanes.clone().map(|(_, leaf)| of(&leaf.bounds).limits(0)).collect())
     };
     let bounds = Bounds { soft: radii(|b| &b.soft), hard: radii(|b| &b.hard), ..Bounds::default() };
-    let product = lanes.clone().any(|(_, leaf)| leaf.product);
-    (Tensor::new([buffer.len() as i64].as_slice(), buffer), Arc::new(Leaf::new(bounds, product)))
+    let any = |of: fn(&Leaf) -> bool| lanes.clone().any(|(_, leaf)| of(leaf));
+    let leaf = Leaf { computed: any(|leaf| leaf.computed), ..Leaf::new(bounds, any(|leaf| leaf.product)) };
+    (Tensor::new([buffer.len() as i64].as_slice(), buffer), Arc::new(leaf))
 }
 
 fn lifted_shape(shape: &Shape, lanes: i64) -> Option<Shape> {

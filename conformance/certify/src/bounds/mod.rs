@@ -48,6 +48,7 @@
 //! | `windows` | select-and-scatter in any order | which windows have one element that wins against all others |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `permuted` | sorts whose comparator leaves an order open | comparing all pairs of a line |
+//! | `nans` | bitcast-convert, comparisons and sorts by total order | where a NaN that was computed is among the operands |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `reflectors` | geqrf, orgqr, ormqr of LAPACK | perturbation of factors and of the basis, handed on from the one to the others |
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
@@ -88,6 +89,7 @@ mod log_add_exp;
 mod merged;
 mod movement;
 mod multiplied;
+mod nans;
 mod number;
 mod operand;
 mod order;
@@ -468,6 +470,8 @@ pub struct Leaf {
     pub bounds: Bounds,
     /// It holds products, moved about perhaps: contraction may leave out their rounding where they are added.
     product: bool,
+    /// NaNs in it are results of an instruction, moved about perhaps: their bits are open ([`nans`]).
+    computed: bool,
     /// It holds reflectors of a factorization.
     basis: Option<Arc<reflectors::Basis>>,
     /// What is known of its elements beside those of other arrays.
@@ -809,7 +813,8 @@ fn undecided_tree(value: &Value, tree: &Tree) -> Tree {
     match (value, tree) {
         (Value::Array(t), Tree::Array(leaf)) => {
             let bounds = Bounds { soft: leaf.bounds.soft.clone(), ..Bounds::unknown(t.len()) };
-            Tree::Array(Arc::new(Leaf::new(bounds, leaf.product)))
+            let known = Leaf::new(bounds, leaf.product);
+            Tree::Array(Arc::new(Leaf { computed: leaf.computed, ..known }))
         }
         (Value::Tuple(parts), Tree::Tuple(trees)) if parts.len() == trees.len() => {
             Tree::Tuple(parts.iter().zip(trees.iter()).map(|(v, t)| undecided_tree(v, t)).collect())

@@ -75,17 +75,23 @@ pub(super) fn topk_call(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 /// Whether elements are ordered by their bits, which no engine flushes: `topk`, and a sort by a comparison of
 /// total order.
 pub(super) fn is_total(case: &Case<'_>) -> bool {
-    let comparison = |c: ComputationId| case.module.instr(case.module.root(c));
     match case.opcode() {
         Opcode::Topk => true,
-        Opcode::Sort => case.instr.attrs.computation(AttrKey::ToApply).map(comparison).is_some_and(|root| {
-            let parameter = |&o: &InstrId| case.module.instr(o).opcode == Opcode::Parameter;
-            root.opcode == Opcode::Compare
-                && root.attrs.compare_type() == Some(&CompareType::TotalOrder)
-                && root.operands().iter().all(parameter)
-        }),
+        Opcode::Sort => {
+            let comparator = case.instr.attrs.computation(AttrKey::ToApply);
+            comparator.is_some_and(|c| compares_totally(case.module, c))
+        }
         _ => false,
     }
+}
+
+/// Whether a comparator is a comparison of its parameters by total order.
+pub(super) fn compares_totally(module: &Module, comparator: ComputationId) -> bool {
+    let root = module.instr(module.root(comparator));
+    let parameter = |&o: &InstrId| module.instr(o).opcode == Opcode::Parameter;
+    root.opcode == Opcode::Compare
+        && root.attrs.compare_type() == Some(&CompareType::TotalOrder)
+        && root.operands().iter().all(parameter)
 }
 
 /// Whether a sort's comparator is known to be a strict weak order of its operands: a comparison of bits, or of
@@ -97,6 +103,13 @@ pub(super) fn is_strict_weak_order(case: &Case<'_>) -> bool {
         numbers.is_none_or(|x| x.iter().any(|x| x.is_nan()))
     };
     is_total(case) || key().is_some_and(|key| !has_nans(&key))
+}
+
+/// The operand that a comparator compares: of one that is no comparison of its parameters, and of calls, the
+/// first.
+pub(super) fn key_operand(case: &Case<'_>) -> usize {
+    let comparator = case.instr.attrs.computation(AttrKey::ToApply);
+    comparator.and_then(|c| key(case.module, c)).map_or(0, |key| key.operand)
 }
 
 /// The first few of each line; `descending` is `None` for an order that is not known.

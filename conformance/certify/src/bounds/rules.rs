@@ -20,7 +20,7 @@ use super::number::Numbers;
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, denormals, elementwise, folds, lapack, linear,
-    log_add_exp, movement, multiplied, order, permuted, reciprocals, reflectors, relations, reordered,
+    log_add_exp, movement, multiplied, nans, order, permuted, reciprocals, reflectors, relations, reordered,
     rounded_twice, scans, special, sums, windows,
 };
 
@@ -226,6 +226,8 @@ fn overflowed(x: &Numbers, i: usize, r: f64, format: Format) -> Limits {
 pub(super) fn bounds(case: &Case<'_>) -> Vec<Leaf> {
     let mut leaves = computed(case);
     relations::related(case, &mut leaves);
+    let computed = nans::computes(case);
+    leaves.iter_mut().for_each(|leaf| leaf.computed = computed);
     leaves
 }
 
@@ -236,6 +238,7 @@ fn computed(case: &Case<'_>) -> Vec<Leaf> {
     special::beside(case, &mut leaves);
     denormals::beside(case, &mut leaves);
     permuted::beside(case, &mut leaves);
+    nans::beside(case, &mut leaves);
     leaves
 }
 

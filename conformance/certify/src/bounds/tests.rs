@@ -11,6 +11,7 @@ mod limits;
 mod linear;
 mod logits;
 mod merged;
+mod nans;
 mod permuted;
 mod reordered;
 mod scans;

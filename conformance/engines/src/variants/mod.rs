@@ -32,6 +32,7 @@
 //! | `transform-by-parts` | Fourier transforms in which a factor of 0 hides an infinity or NaN ([`expansions`]) | |
 //! | `products-by-parts` | complex products in which a real or imaginary factor scales an infinite one ([`complex`]) | |
 //! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
+//! | `negative-nans` | computed NaNs are negative where their bits are looked at ([`nans`]) | bits of NaNs |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
 //!
 //! The first seven, and those of steps that add, run with `--accumulate region`, where the order of a sum
@@ -46,6 +47,7 @@ pub mod expansions;
 pub mod flush;
 pub mod fma;
 mod inversion;
+mod nans;
 mod reciprocals;
 pub mod regions;
 pub mod scales;
@@ -135,6 +137,7 @@ pub fn all() -> Vec<Variant> {
         other(Box::new(complex::ComplexProducts), strict),
         other(Box::new(Expansion::Selection), Allowances { reorder_regions: true, ..strict }),
         other(Box::new(Expansion::SelectionByColumns), Allowances { reorder_regions: true, ..strict }),
+        other(Box::new(nans::NegativeNans), Allowances { nan_bits: true, ..strict }),
         other(Box::new(ulp::Ulp::Up), strict),
         other(Box::new(ulp::Ulp::Down), strict),
     ]

@@ -470,3 +470,24 @@ fn what_belongs_to_no_group_has_the_bits_of_zero() {
         assert_eq!(found, [8.0, f32::from_bits(1 << 22)], "{name}");
     }
 }
+
+#[test]
+fn computed_nans_are_negative_where_bits_are_looked_at() {
+    let text = "HloModule m
+ENTRY %main {
+  %a = f32[2] parameter(0)
+  %r = f32[2] sqrt(%a)
+  %b = s32[2] bitcast-convert(%r)
+  %f = f32[2] convert(%b)
+  %given = s32[2] bitcast-convert(%a)
+  %g = f32[2] convert(%given)
+  ROOT %t = (f32[2], f32[2]) tuple(%f, %g)
+}
+";
+    let bits = |of: &str| run_on(text, of, &[&[f32::NAN, -4.0]]);
+    assert_eq!(bits("interpreter"), [2_143_289_344.0, 2_143_289_344.0, 2_143_289_344.0, -1_065_353_216.0]);
+    assert_eq!(
+        bits("interpreter:negative-nans"),
+        [-4_194_304.0, -4_194_304.0, 2_143_289_344.0, -1_065_353_216.0]
+    );
+}
