@@ -101,10 +101,12 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
     let overflows = !complex && !format.saturates && case.results.iter().any(infinite);
     let all_overflowing = if overflows { Some(overflowing(format, run)?) } else { None };
     let all_vanishing = if present.zeros && !complex { Some(vanishing(run)?) } else { None };
+    let flushes = case.settings.allowances.flush_denormals;
+    let all_below = if flushes && !format.has_zero() { Some(below(run)?) } else { None };
     let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
     let relative = 2.0 * root * units(ty) * format.unit();
     let mut absolute = root * units(ty).max(1.0) * format.min_positive();
-    if case.settings.allowances.flush_denormals {
+    if flushes {
         absolute += 4.0 * format.flushes_below();
     }
     let arrays = case.results.iter().enumerate();
@@ -144,6 +146,11 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
                 }
                 if !v.is_finite(i) {
                     return if mode == Mode::Soft { 0.0 } else { UNKNOWN };
+                }
+                // A partial product may be flushed to a zero that the type lacks.
+                let flushed = |all: &Vec<Vec<f64>>| all[k][i] < format.flushes_below() * (1.0 + growth);
+                if mode == Mode::Hard && steps > 0.0 && all_below.as_ref().is_some_and(flushed) {
+                    return UNKNOWN;
                 }
                 // What is too large stays infinite or NaN, unless it becomes the greatest number.
                 let overflows = parts * above * (1.0 + growth) >= format.max;
@@ -260,6 +267,12 @@ fn vanishing(run: Run<'_>) -> Option<Vec<Vec<bool>>> {
         |x: &Factor, i: usize| x.special[i] == Special::NONE && x.off[i] == 0.0 && x.magnitude[i] == 0.0;
     let all = run(&|x| (0..x.off.len()).map(|i| if zero(x, i) { 2.0 } else { 1.0 }).collect())?;
     Some(all.into_iter().map(|of| of.into_iter().map(|count| count > 1.0).collect()).collect())
+}
+
+/// The least partial product in any order: that of the magnitudes below 1.
+fn below(run: Run<'_>) -> Option<Vec<Vec<f64>>> {
+    let least = |x: &Factor, i: usize| (x.magnitude[i] - x.off[i]).clamp(0.0, 1.0);
+    run(&|x| (0..x.off.len()).map(|i| least(x, i)).collect())
 }
 
 /// Within how many units of its result (of the modulus) a product is.

@@ -76,6 +76,36 @@ fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
     }
 }
 
+/// A product of scales that may be 2^-127 on the way, or is in the end, is a NaN where that is flushed.
+#[test]
+fn products_of_scales_may_be_flushed_on_the_way() {
+    let flush = with("flush-denormals");
+    let two_to = |k: i32| power_of_two(k) as f32;
+    let region = "fold { a = f8e8m0fnu[] parameter(0)\n b = f8e8m0fnu[] parameter(1)\n ROOT c = f8e8m0fnu[] multiply(b, a) }";
+    let scatter = format!(
+        "HloModule m\n{region}\nENTRY e {{ x = f8e8m0fnu[1] parameter(0)\n u = f8e8m0fnu[2] parameter(1)\n i = s32[2,1] constant({{{{0}}, {{0}}}})\n ROOT s = f8e8m0fnu[1] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=fold }}"
+    );
+    let reduce = format!(
+        "HloModule m\n{region}\nENTRY e {{ z = f8e8m0fnu[1] parameter(0)\n x = f8e8m0fnu[2] parameter(1)\n i = f8e8m0fnu[] reshape(z)\n r = f8e8m0fnu[] reduce(x, i), dimensions={{0}}, to_apply=fold\n ROOT s = f8e8m0fnu[1] reshape(r) }}"
+    );
+    let windows = format!(
+        "HloModule m\n{region}\nENTRY e {{ z = f8e8m0fnu[1] parameter(0)\n x = f8e8m0fnu[2] parameter(1)\n i = f8e8m0fnu[] reshape(z)\n ROOT r = f8e8m0fnu[1] reduce-window(x, i), window={{size=2}}, to_apply=fold }}"
+    );
+    for text in [&scatter, &reduce, &windows] {
+        for reorder_regions in [false, true] {
+            let flush = Allowances { reorder_regions, ..flush };
+            let of = |x: f32, a: i32, b: i32| hard(text, &[&[x], &[two_to(a), two_to(b)]], flush)[0];
+            // In the end; in an operand; in some order; nowhere.
+            assert!(of(2.0, -64, -64).is_infinite(), "{text}");
+            assert!(of(1.0, -127, 2).is_infinite(), "{text}");
+            assert!(!reorder_regions || of(4.0, -64, -63).is_infinite(), "{text}");
+            assert!(of(2.0, -60, -60).is_finite(), "{text}");
+        }
+        let strict = Allowances { reorder_regions: true, ..Allowances::STRICT };
+        assert!(hard(text, &[&[2.0], &[two_to(-64), two_to(-63)]], strict)[0].is_finite(), "{text}");
+    }
+}
+
 /// A product alone, or an element with an initial value of 0: -0 where it is not added to 0. (Sums of several
 /// terms are rounded, and zeros of either sign without the liberty.)
 #[test]
