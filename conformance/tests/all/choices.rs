@@ -1,6 +1,7 @@
 //! What an engine may choose among few values: a number or the zero that it is flushed to, one order of rows or
 //! another. What is none of them is wrong.
 
+use hlo::small_float::F8E8M0FNU;
 use hlo::{ArrayLiteral, Buffer, Dims};
 use libtest_mimic::Trial;
 
@@ -10,6 +11,7 @@ use crate::judging::{array, judged};
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         function("judging/denormal numbers are flushed or not", denormal),
+        function("judging/regions compare denormal numbers or zeros", regions),
         function("judging/rows that a comparator leaves open stand in any order", rows),
     ]
 }
@@ -93,6 +95,57 @@ fn denormal() {
         [(-713.801_378_828_154_2, "ok"), (f64::NEG_INFINITY, "ok"), (-708.396_418_532_264_1, "mismatch")];
     let results = results.map(|(r, verdict)| (vec![double(r)], verdict));
     judged(&program("f64", "log(x)"), double(1e-310), results.to_vec());
+}
+
+/// Computations that are applied to elements compare denormal numbers or zeros, and choose numbers that are not
+/// flushed. A fold of scales is by way of f32, in which 2^-127 may be flushed.
+fn regions() {
+    let singles = |x: [f32; 2]| vec![array(Buffer::F32(x.to_vec()))];
+    let map = "HloModule m
+f { a = f32[] parameter(0) b = f32[] parameter(1) p = pred[] compare(b, a), direction=LE t = f32[] constant(0.5) e = f32[] constant(8) ROOT r = f32[] select(p, t, e) }
+ENTRY e {
+  x = f32[2] parameter(0)
+  y = f32[2] reverse(x), dimensions={0}
+  ROOT m = f32[2] map(x, y), dimensions={0}, to_apply=f
+}
+";
+    let results =
+        [([8.0, 0.5], "ok"), ([0.5, 0.5], "ok"), ([4.0, 0.5], "mismatch"), ([9.0, 0.5], "mismatch")];
+    let results = results.map(|(r, verdict)| (singles(r), verdict));
+    judged(map, array(Buffer::F32(vec![1e-40, 2e-40])), results.to_vec());
+    let best = "HloModule m
+f {
+  a = f32[] parameter(0)
+  i = f32[] parameter(1)
+  b = f32[] parameter(2)
+  j = f32[] parameter(3)
+  p = pred[] compare(a, b), direction=GE
+  s = f32[] select(p, a, b)
+  t = f32[] select(p, i, j)
+  ROOT r = (f32[], f32[]) tuple(s, t)
+}
+ENTRY e {
+  x = f32[2] parameter(0)
+  y = f32[2] reverse(x), dimensions={0}
+  k = f32[] constant(-1)
+  m = (f32[], f32[]) reduce(x, y, k, k), dimensions={0}, to_apply=f
+  ROOT g = f32[] get-tuple-element(m), index=1
+}
+";
+    let results = [(1e-40, "ok"), (2e-40, "ok"), (1.0, "mismatch")];
+    let results = results
+        .map(|(r, verdict)| (vec![ArrayLiteral::new(Dims::new(), Buffer::F32(vec![r])).unwrap()], verdict));
+    judged(best, array(Buffer::F32(vec![1e-40, 2e-40])), results.to_vec());
+    let scale = "HloModule m
+f { a = f8e8m0fnu[] parameter(0) b = f8e8m0fnu[] parameter(1) ROOT r = f8e8m0fnu[] maximum(a, b) }
+ENTRY e {
+  x = f8e8m0fnu[1] parameter(0)
+  ROOT r = f8e8m0fnu[1] reduce-scatter(x), replica_groups={{0}}, dimensions={0}, to_apply=f
+}
+";
+    let scales = |bits: u8| array(Buffer::F8E8M0FNU(vec![F8E8M0FNU::from_bits(bits)]));
+    let results = [(0, "ok"), (0xff, "ok")].map(|(r, verdict)| (vec![scales(r)], verdict));
+    judged(scale, scales(0), results.to_vec());
 }
 
 /// A comparator that is no order of what is sorted, or leaves ties in a sort that is not stable: rows stand

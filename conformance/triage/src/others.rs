@@ -24,7 +24,7 @@ use crate::differential::{Settings, Subject};
 use hlo_certify::bounds::{Bounds, Certified, certify_flushed, certify_within};
 use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, Limits, RunOptions};
 use hlo_engines::variants::expansions::Expansion;
-use hlo_engines::variants::flush::FlushFolds;
+use hlo_engines::variants::flush::{FlushFolds, FlushRegions};
 use hlo_engines::variants::scales::Scales;
 use hlo_engines::variants::{self, Variant};
 
@@ -80,6 +80,7 @@ impl<'a> Others<'a> {
         if allowances.flush_denormals {
             others.flushed(None, settings.run);
             others.rewritten(&[&FlushFolds], &[], None, settings);
+            others.rewritten(&[&FlushRegions], &[], None, settings);
         }
         for allowances in stricter(allowances) {
             let own =

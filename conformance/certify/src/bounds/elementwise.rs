@@ -649,19 +649,29 @@ fn select(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Radii> {
             _ => (apart + ra.max(rb)).next_up(),
         }
     };
-    if v.im.is_some() || !radii.iter().any(Radii::has_limits) {
+    let is_open = |ip: usize| uncertain && radii[0].at(ip) != 0.0;
+    let opens = (0..p.tensor.len()).any(is_open);
+    if v.im.is_some() || !opens && !radii.iter().any(Radii::has_limits) {
         return Some(Radii::new((0..n).map(each).collect()));
     }
     let limits = |i: usize| {
         let (ip, ia, ib) = (scalar(p.tensor, i), scalar(a.tensor, i), scalar(b.tensor, i));
         let (yes, no) = (chosen.re[ip] != 0.0, chosen.re[ip] == 0.0);
-        let open = uncertain && radii[0].at(ip) != 0.0;
+        let open = is_open(ip);
         let of = |x: f64, radii: &Radii, i: usize| within(x, radii.at(i), radii.limits(i));
         let (x, y) = (of(x.re[ia], &radii[1], ia), of(y.re[ib], &radii[2], ib));
         match (x, y) {
             (Some(x), _) if yes && !open => x,
             (_, Some(y)) if no && !open => y,
-            (Some(x), Some(y)) if open => Limits::new(x.low.min(y.low), x.high.max(y.high)),
+            (Some(x), Some(y)) if open => {
+                // Of two that are known, one of both.
+                let either = match x.low == x.high && y.low == y.high {
+                    true => Limits::either(x.low, y.low),
+                    false => Limits::NONE,
+                };
+                let hull = Limits::new(x.low.min(y.low), x.high.max(y.high));
+                if either.is_none() { hull } else { either }
+            }
             (_, _) => Limits::NONE,
         }
     };

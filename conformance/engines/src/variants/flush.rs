@@ -4,10 +4,11 @@
 //! comparison there chooses is no matter of rounding. Conversions from `f8e8m0fnu` keep them as well: they
 //! are no arithmetic.
 
-use hlo::attrs::Direction;
-use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo::attrs::{CompareType, Direction};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};
 use hlo_opt::passes::{Fuel, Pass};
+use rustc_hash::FxHashSet;
 
 use super::excess::is_elementary;
 
@@ -67,6 +68,46 @@ impl Pass for FlushFolds {
     }
 }
 
+/// The same within computations that are applied to elements: comparisons of folds see zeros, and what is
+/// chosen by them is not flushed; in those of maps all arithmetic flushes.
+#[derive(Clone, Copy, Debug)]
+pub struct FlushRegions;
+
+impl Pass for FlushRegions {
+    fn name(&self) -> &str {
+        "flush-regions"
+    }
+
+    fn doc(&self) -> &str {
+        "takes denormal numbers as zeros where folds compare them, and in the arithmetic of maps"
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        let folds = folds(module);
+        let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+        let maps = all.map(|id| module.instr(id)).filter(|instr| instr.opcode == Opcode::Map);
+        let maps: FxHashSet<ComputationId> =
+            maps.flat_map(|instr| instr.attrs.called_computations()).collect();
+        let within = |e: &mut Edit<'_>| {
+            let of = e.at().parent();
+            if maps.contains(&of) {
+                return arithmetic(e);
+            }
+            let values = e.at().attrs.compare_type() != Some(&CompareType::TotalOrder);
+            if e.at().opcode != Opcode::Compare || !values || !folds.contains(&of) {
+                return None;
+            }
+            let operands = e.at().operands().to_vec();
+            if !operands.iter().any(|&o| e.array(o).is_some_and(|a| least_normal(a.element_type).is_some())) {
+                return None;
+            }
+            let operands: Option<Vec<InstrId>> = operands.into_iter().map(|o| flushed(e, o)).collect();
+            e.again(&operands?)
+        };
+        each(module, fuel, within)
+    }
+}
+
 /// The bits of the smallest normal number.
 fn least_normal(ty: ElementType) -> Option<u128> {
     match ty {
@@ -95,7 +136,7 @@ fn arithmetic(e: &mut Edit<'_>) -> Option<InstrId> {
             | Opcode::Floor
     ) || is_elementary(opcode);
     // A comparison of bits is none of values.
-    let total = e.at().attrs.compare_type() == Some(&hlo::attrs::CompareType::TotalOrder);
+    let total = e.at().attrs.compare_type() == Some(&CompareType::TotalOrder);
     let ty = |id: InstrId, e: &Edit<'_>| e.instr(id).shape.element_type();
     let own = e.at().shape.element_type()?;
     let same = e.at().operands().iter().all(|&o| ty(o, e) == Some(own));

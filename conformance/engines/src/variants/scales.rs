@@ -2,7 +2,7 @@
 //!
 //! That is how processors compute it, and it matters where denormal numbers are flushed: 2^-127 is denormal
 //! in f32, a flushed operand is a zero there, which the type itself does not have. Conversions alone do not
-//! flush it.
+//! flush it. What collectives fold goes to f32 and back, even where one device takes part.
 
 use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};
@@ -31,6 +31,9 @@ impl Pass for Scales {
 
 fn in_f32(e: &mut Edit<'_>) -> Option<InstrId> {
     let opcode = e.at().opcode;
+    if matches!(opcode, Opcode::AllReduce | Opcode::ReduceScatter) {
+        return by_way_of_f32(e);
+    }
     // Those that jump, too: where operands are flushed, they jump elsewhere.
     let arithmetic = is_arithmetic(opcode)
         || matches!(
@@ -54,4 +57,20 @@ fn in_f32(e: &mut Edit<'_>) -> Option<InstrId> {
     let attrs = e.at().attrs.clone();
     let result = e.add(opcode, &operands, attrs)?;
     e.convert(result, ElementType::F8E8M0FNU)
+}
+
+/// A collective whose scales were converted to f32 and back.
+fn by_way_of_f32(e: &mut Edit<'_>) -> Option<InstrId> {
+    let operands = e.at().operands().to_vec();
+    let mut new = Vec::new();
+    for &x in &operands {
+        new.push(match e.array(x)?.element_type {
+            ElementType::F8E8M0FNU => {
+                let wide = e.convert(x, ElementType::F32)?;
+                e.convert(wide, ElementType::F8E8M0FNU)?
+            }
+            _ => x,
+        });
+    }
+    if new == operands { None } else { e.again(&new) }
 }
