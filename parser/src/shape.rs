@@ -230,7 +230,7 @@ fn index_type(c: &mut Cursor<'_>) -> Res<ElementType> {
                 codes::BAD_LAYOUT,
                 span,
                 "index type that is no unsigned integer",
-                "expected u8 to u64",
+                "expected an unsigned integer type",
             ))
         }
     }

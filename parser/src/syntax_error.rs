@@ -100,7 +100,7 @@ fn lexical(text: &str, e: LexError) -> Diagnostic {
 
 /// Terminals of the grammar in words, the few that help most.
 fn expected(terminals: &[String]) -> String {
-    const WORDS: [(&str, &str); 19] = [
+    const WORDS: [(&str, &str); 18] = [
         ("(", "`(`"),
         (")", "`)`"),
         ("{", "`{`"),
@@ -112,7 +112,6 @@ fn expected(terminals: &[String]) -> String {
         ("name", "a name"),
         ("%name", "a name"),
         ("constant(...)", "an opcode"),
-        ("number", "a number"),
         ("name:", "`name: shape`"),
         ("attribute", "`, attribute=`"),
         ("attribute{", "`, attribute=`"),
@@ -129,7 +128,6 @@ fn expected(terminals: &[String]) -> String {
             // Where an opcode may stand, a bare word is one; where an operand may stand, a name.
             "name" if has("constant(...)") && !has("%name") => "an opcode",
             "constant(...)" if has("%name") => continue,
-            "number" => continue,
             _ => word,
         };
         if has(terminal) && !words.contains(&word) {

@@ -250,12 +250,12 @@ impl<'s> Lexer<'s> {
                 if opens && here && word == b"constant" {
                     let ahead = self.ahead(next);
                     match close_literal(ahead, next) {
-                        Some(close) => {
+                        Ok(close) => {
                             self.advance_to(close);
                             (start, Tok::Constant)
                         }
-                        None => {
-                            self.vain = self.vain.saturating_sub(ahead.len() - next);
+                        Err(read) => {
+                            self.vain = self.vain.saturating_sub(read);
                             (start, self.unclosed(start, (next, LexErrorKind::Unclosed)))
                         }
                     }
@@ -474,9 +474,11 @@ impl<'s> Lexer<'s> {
                 Class::Close => {
                     if b == b'}' || syntax == Syntax::Full {
                         let Some((open_byte, open_at)) = self.brackets.pop() else {
+                            self.vain = self.vain.saturating_sub(at - open);
                             return Err((open, LexErrorKind::Unclosed));
                         };
                         if matching(open_byte) != b {
+                            self.vain = self.vain.saturating_sub(at - open);
                             let open = Span::new(open_at as usize, open_at as usize + 1);
                             return Err((at, LexErrorKind::Mismatched { open }));
                         }
@@ -663,8 +665,9 @@ pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The position after the parenthesis that closes the one at `open`, before which stands a literal. An equals
-/// sign outside of a comment is in no literal: the parenthesis is missing.
-fn close_literal(bytes: &[u8], open: usize) -> Option<usize> {
+/// sign outside of a comment is in no literal: the parenthesis is missing. Error: it is; how many bytes were
+/// read.
+fn close_literal(bytes: &[u8], open: usize) -> Result<usize, usize> {
     let mut depth = 0usize;
     for i in memchr::memchr3_iter(b'(', b')', b'=', &bytes[open..]) {
         match bytes[open + i] {
@@ -672,7 +675,7 @@ fn close_literal(bytes: &[u8], open: usize) -> Option<usize> {
             b')' => {
                 depth -= 1;
                 if depth == 0 {
-                    return Some(open + i + 1);
+                    return Ok(open + i + 1);
                 }
             }
             _ => {
@@ -680,12 +683,12 @@ fn close_literal(bytes: &[u8], open: usize) -> Option<usize> {
                 let comment = memchr::memmem::rfind(window, b"/*");
                 let closed = memchr::memmem::rfind(window, b"*/");
                 if comment.is_none() || closed > comment {
-                    return None;
+                    return Err(i + 1);
                 }
             }
         }
     }
-    None
+    Err(bytes.len() - open)
 }
 
 /// Whether an instruction starts at `at`: `name = type[` or `name = (`. Used to see that a bracket before it

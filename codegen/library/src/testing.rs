@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use hlo::elided::splitmix64;
 use hlo::{
     Bits, Buffer, BufferOf, ElementType, InstrId, Literal, Module, Shape, TypeClass, with_buffer,
     with_element_type,
@@ -31,11 +32,9 @@ impl Random {
     }
 
     pub(super) fn next(&self) -> u64 {
-        self.0.set(self.0.get().wrapping_add(0x9E37_79B9_7F4A_7C15));
-        let mut z = self.0.get();
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        let drawn = splitmix64(self.0.get());
+        self.0.set(self.0.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
+        drawn
     }
 
     pub(super) fn below(&self, n: u64) -> u64 {

@@ -21,11 +21,11 @@ macro_rules! with_width {
                 type $T = u64;
                 $body
             }
-            bytes => {
-                debug_assert_eq!(bytes, 16, "invariant: elements are of 1, 2, 4, 8 or 16 bytes");
+            16 => {
                 type $T = [u64; 2];
                 $body
             }
+            bytes => unreachable!("invariant: elements are of 1, 2, 4, 8 or 16 bytes, not {bytes}"),
         }
     };
 }

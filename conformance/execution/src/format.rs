@@ -1,7 +1,6 @@
 //! What is known of each floating-point format.
 
-use hlo::half::f16;
-use hlo::small_float::FloatFormat;
+use hlo::small_float::{FloatFormat, Specials};
 use hlo::{ElementType, TypeClass, with_element_type};
 
 use crate::element::Number;
@@ -38,40 +37,15 @@ impl Format {
             TypeClass::Complex => ty.real_part(),
             TypeClass::Pred | TypeClass::Signed | TypeClass::Unsigned => return None,
         };
-        let max = finite_max(part);
-        let ieee = |precision, min_exponent| Format { precision, min_exponent, max, saturates: false };
-        Some(match part {
-            ElementType::F64 => ieee(53, -1022),
-            ElementType::F32 => ieee(24, -126),
-            ElementType::BF16 => ieee(8, -126),
-            ElementType::F16 => ieee(11, -14),
-            ElementType::F8E5M2 => ieee(3, -14),
-            ElementType::F8E4M3 | ElementType::F8E4M3FN => ieee(4, -6),
-            ElementType::F8E4M3FNUZ => ieee(4, -7),
-            ElementType::F8E4M3B11FNUZ => ieee(4, -10),
-            ElementType::F8E5M2FNUZ => ieee(3, -15),
-            ElementType::F8E3M4 => ieee(5, -2),
-            ElementType::F8E8M0FNU => ieee(1, -127),
-            ElementType::F4E2M1FN => Format { saturates: true, ..ieee(2, 0) },
-            ElementType::F6E3M2FN => Format { saturates: true, ..ieee(3, -2) },
-            ElementType::F6E2M3FN => Format { saturates: true, ..ieee(4, 0) },
-            ElementType::Pred
-            | ElementType::S1
-            | ElementType::S2
-            | ElementType::S4
-            | ElementType::S8
-            | ElementType::S16
-            | ElementType::S32
-            | ElementType::S64
-            | ElementType::U1
-            | ElementType::U2
-            | ElementType::U4
-            | ElementType::U8
-            | ElementType::U16
-            | ElementType::U32
-            | ElementType::U64
-            | ElementType::C64
-            | ElementType::C128 => return None,
+        Some(match part.float_format() {
+            None => Format { precision: 53, min_exponent: -1022, max: f64::MAX, saturates: false },
+            Some(of) => Format {
+                precision: of.precision() as i32,
+                // The least exponent field is that of zero, where there is one.
+                min_exponent: i32::from(of.has_zero()) - of.bias,
+                max: of.decode(of.max_bits()),
+                saturates: of.specials == Specials::NumbersOnly,
+            },
         })
     }
 
@@ -85,9 +59,9 @@ impl Format {
         power_of_two(exponent - self.precision + 1)
     }
 
-    /// Half the distance of 1 and the next number: the relative error of a rounding.
+    /// The unit roundoff, `2^-precision`: the bound on the relative error of a rounding to nearest.
     #[inline]
-    pub fn unit(self) -> f64 {
+    pub fn unit_roundoff(self) -> f64 {
         power_of_two(-self.precision)
     }
 
@@ -131,23 +105,6 @@ impl Format {
 pub fn has_infinities(ty: ElementType) -> bool {
     let part = ty.real_part();
     part == ElementType::F64 || part.float_format().is_some_and(FloatFormat::has_infinity)
-}
-
-fn finite_max(ty: ElementType) -> f64 {
-    match ty {
-        ElementType::F64 => f64::MAX,
-        ElementType::F32 => f64::from(f32::MAX),
-        ElementType::BF16 => FloatFormat::BF16.decode(FloatFormat::BF16.max_bits()),
-        ElementType::F16 => f16::MAX.to_f64(),
-        // The types of a byte: their greatest pattern that is a number.
-        _ if ty.is_float() => with_element_type!(ty, T => {
-            (0..1u128 << ty.bits())
-                .map(|bits| <T as Number>::parts(<T as hlo::Bits>::from_bits(bits)).0.value())
-                .filter(|x| x.is_finite())
-                .fold(0.0, f64::max)
-        }),
-        _ => 0.0,
-    }
 }
 
 /// Each number rounded into a real type.

@@ -23,7 +23,7 @@ impl Unit {
         let format = Format::of(ty)?;
         let times = if ty.is_complex() { 4.0 } else { 1.0 };
         let absolute = if flush { 2.0 * format.flushes_below() } else { format.min_positive() };
-        Some(Unit { relative: format.unit() * times, absolute: absolute * times })
+        Some(Unit { relative: format.unit_roundoff() * times, absolute: absolute * times })
     }
 
     /// So many times as much.

@@ -71,9 +71,13 @@ fn expected_failures() -> Result<ExpectedFailures, String> {
 fn proved(folder: &Path) -> Result<(), String> {
     let folders = find_cases(&[folder.to_string_lossy().into_owned()]).map_err(|f| f.message)?;
     let mut open = String::new();
-    for item in items(&folders, Form::Both) {
+    let mut ran = false;
+    let items = items(&folders, Form::Both);
+    assert!(!items.is_empty(), "no cases in {}", folder.display());
+    for item in items {
         let proof =
             Case::open(&item.folder).and_then(|case| prove(&case, item.optimized, &RunOptions::default()));
+        ran |= proof.is_ok();
         match proof {
             Ok(Some(proof)) if !proof.holds() => {
                 open.push_str(&format!(
@@ -87,6 +91,7 @@ fn proved(folder: &Path) -> Result<(), String> {
             Ok(_) | Err(_) => {}
         }
     }
+    assert!(ran, "no case of {} runs", folder.display());
     if open.is_empty() { Ok(()) } else { Err(open) }
 }
 
@@ -122,6 +127,7 @@ fn run_corpus(folder: &Path, form: Form, engine: &str) -> Result<(), String> {
 }
 
 fn verifies(files: &[PathBuf]) -> Result<(), String> {
+    assert!(!files.is_empty(), "no files to verify");
     let rejected: Vec<String> = files
         .iter()
         .filter_map(|f| {
@@ -134,6 +140,7 @@ fn verifies(files: &[PathBuf]) -> Result<(), String> {
 /// Every text prints and reads back to an equal module; texts that XLA printed come back byte for byte, but
 /// for one in a hundred.
 fn round_trips(files: &[PathBuf]) -> Result<(), String> {
+    assert!(!files.is_empty(), "no files to print");
     let (mut other_module, mut other_bytes) = (Vec::new(), Vec::new());
     for file in files {
         let Ok((source, module, ..)) = parse_file(&file.to_string_lossy(), None) else { continue };

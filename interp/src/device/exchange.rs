@@ -1,11 +1,11 @@
-//! Where the devices of a run meet.
+//! The rendezvous of the devices of a run.
 //!
-//! Devices exchange values in [`Meeting`]s: each member arrives once, with what it contributes, and may later
-//! wait until all have arrived. Arriving never blocks. A meeting is known by its [`Key`], which every member
-//! finds from the program alone, so nothing depends on who comes first.
+//! Devices exchange values in [`Rendezvous`]: each member arrives once, with what it contributes, and may
+//! later wait until all have arrived. Arriving never blocks. A rendezvous is known by its [`RendezvousKey`],
+//! which every member finds from the program alone, so nothing depends on who comes first.
 //!
 //! **Invariants:** a device waits only in [`Exchange::wait`]. As long as some device runs, the others wait;
-//! once none runs, nobody can complete any meeting, so the run is stuck and all that wait are released: a
+//! once none runs, nobody can complete any rendezvous, so the run is stuck and all that wait are released: a
 //! deadlock is found exactly when it exists, without a clock. What a device that fails does not contribute is
 //! never contributed; the others go on until they end or wait for it in vain, so which devices fail does not
 //! depend on timing.
@@ -20,9 +20,9 @@ use smallvec::SmallVec;
 use crate::error::RunError;
 use crate::value::Tensor;
 
-/// The key of a meeting, the same for all its members.
+/// The key of a rendezvous, the same for all its members.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Key {
+pub(crate) enum RendezvousKey {
     /// A group of a collective, the nth time that its members execute it.
     Group { instr: InstrId, group: u32, execution: u64 },
     /// Source-target pair number `pair` of a collective, between two devices, the nth time that they execute
@@ -32,10 +32,10 @@ pub(crate) enum Key {
     Transfer { channel: i64, source: u32, target: u32, number: u64 },
 }
 
-/// Some devices that exchange values once.
+/// A rendezvous (XLA: `Rendezvous`): devices that exchange values once.
 #[derive(Debug)]
-pub(crate) struct Meeting {
-    pub(crate) key: Key,
+pub(crate) struct Rendezvous {
+    pub(crate) key: RendezvousKey,
     /// Numbers of the devices, in the order that the program gives.
     pub(crate) members: Arc<[u32]>,
     contributions: Box<[OnceLock<Vec<Tensor>>]>,
@@ -44,8 +44,8 @@ pub(crate) struct Meeting {
     pub(crate) shared: OnceLock<Result<Vec<Tensor>, RunError>>,
 }
 
-impl Meeting {
-    fn new(key: Key, members: Arc<[u32]>) -> Self {
+impl Rendezvous {
+    fn new(key: RendezvousKey, members: Arc<[u32]>) -> Self {
         let contributions = members.iter().map(|_| OnceLock::new()).collect();
         let missing = AtomicUsize::new(members.len());
         Self { key, members, contributions, missing, shared: OnceLock::new() }
@@ -56,7 +56,7 @@ impl Meeting {
         self.missing.load(Ordering::Acquire) == 0
     }
 
-    /// The contributions of the members, in the order of [`Meeting::members`]. Panics before all have
+    /// The contributions of the members, in the order of [`Rendezvous::members`]. Panics before all have
     /// arrived.
     pub(crate) fn contributions(&self) -> impl Iterator<Item = &[Tensor]> {
         self.contributions
@@ -70,8 +70,8 @@ impl Meeting {
     }
 }
 
-/// The meetings that an operation of a device waits for.
-pub(crate) type Meetings = SmallVec<[Arc<Meeting>; 1]>;
+/// The rendezvous that an operation of a device waits for.
+pub(crate) type RendezvousList = SmallVec<[Arc<Rendezvous>; 1]>;
 
 /// The state of a device.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub(super) enum Status {
     /// It runs.
     Running,
     /// It waits, at this instruction.
-    Waiting { at: InstrId, meetings: Meetings },
+    Waiting { at: InstrId, awaited: RendezvousList },
     /// It has finished the program.
     Finished,
     /// It failed.
@@ -100,7 +100,7 @@ pub(crate) struct Exchange {
 #[derive(Debug)]
 struct State {
     /// Those that somebody has not arrived at yet.
-    meetings: FxHashMap<Key, Arc<Meeting>>,
+    incomplete: FxHashMap<RendezvousKey, Arc<Rendezvous>>,
     devices: Statuses,
     running: usize,
     /// No device runs and some wait.
@@ -115,7 +115,7 @@ impl Exchange {
     /// For `devices` devices, all of which run until [`Exchange::end`].
     pub(super) fn new(devices: usize) -> Self {
         let state = State {
-            meetings: FxHashMap::default(),
+            incomplete: FxHashMap::default(),
             devices: (0..devices).map(|_| Status::Running).collect(),
             running: devices,
             stuck: false,
@@ -127,47 +127,47 @@ impl Exchange {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings the contribution of `members[rank]` to a meeting.
+    /// Brings the contribution of `members[rank]` to a rendezvous.
     pub(crate) fn arrive(
         &self,
-        key: Key,
+        key: RendezvousKey,
         members: &Arc<[u32]>,
         rank: usize,
         contribution: Vec<Tensor>,
-    ) -> Arc<Meeting> {
+    ) -> Arc<Rendezvous> {
         let mut state = self.state();
-        let meeting = match state.meetings.get(&key) {
-            Some(meeting) => meeting.clone(),
+        let rendezvous = match state.incomplete.get(&key) {
+            Some(rendezvous) => rendezvous.clone(),
             None => {
-                let meeting = Arc::new(Meeting::new(key.clone(), members.clone()));
-                state.meetings.insert(key.clone(), meeting.clone());
-                meeting
+                let rendezvous = Arc::new(Rendezvous::new(key.clone(), members.clone()));
+                state.incomplete.insert(key.clone(), rendezvous.clone());
+                rendezvous
             }
         };
-        if meeting.contributions[rank].set(contribution).is_err() {
-            unreachable!("invariant: a device arrives at a meeting once");
+        if rendezvous.contributions[rank].set(contribution).is_err() {
+            unreachable!("invariant: a device arrives at a rendezvous once");
         }
-        if meeting.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            state.meetings.remove(&key);
-            for &member in meeting.members.iter() {
+        if rendezvous.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            state.incomplete.remove(&key);
+            for &member in rendezvous.members.iter() {
                 state.release(member, &self.wake);
             }
         }
-        meeting
+        rendezvous
     }
 
-    /// Waits until all members of all these meetings have arrived. `at` is where the device stands, for
+    /// Waits until all members of all these rendezvous have arrived. `at` is where the device stands, for
     /// reports.
-    pub(crate) fn wait(&self, device: u32, at: InstrId, meetings: &Meetings) -> Result<(), Stuck> {
-        if meetings.iter().all(|m| m.is_complete()) {
+    pub(crate) fn wait(&self, device: u32, at: InstrId, awaited: &RendezvousList) -> Result<(), Stuck> {
+        if awaited.iter().all(|m| m.is_complete()) {
             return Ok(());
         }
         let device = device as usize;
         let mut state = self.state();
-        if meetings.iter().all(|m| m.is_complete()) {
+        if awaited.iter().all(|m| m.is_complete()) {
             return Ok(());
         }
-        state.devices[device] = Status::Waiting { at, meetings: meetings.clone() };
+        state.devices[device] = Status::Waiting { at, awaited: awaited.clone() };
         state.stop_running(&self.wake);
         while !state.stuck {
             if matches!(state.devices[device], Status::Running) {
@@ -198,8 +198,8 @@ impl State {
     /// Lets a device go on if it waits for nothing any more.
     fn release(&mut self, device: u32, wake: &[Condvar]) {
         let status = &mut self.devices[device as usize];
-        if let Status::Waiting { meetings, .. } = status
-            && meetings.iter().all(|m| m.is_complete())
+        if let Status::Waiting { awaited, .. } = status
+            && awaited.iter().all(|m| m.is_complete())
         {
             *status = Status::Running;
             self.running += 1;

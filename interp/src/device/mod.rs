@@ -8,7 +8,7 @@
 //!
 //! | part | holds |
 //! |---|---|
-//! | [`exchange`] | meetings of devices, waiting, the detection of deadlocks |
+//! | [`exchange`] | rendezvous of devices, waiting, the detection of deadlocks |
 //! | [`participants`] | replica groups and source-target pairs as devices |
 //! | [`fleet`] | single instructions for programs that something else executes |
 //! | [`pending`] | values that are promised and not there yet |

@@ -10,7 +10,7 @@ use hlo::diag::codes;
 use hlo::{InstrId, Shape};
 use rustc_hash::FxHashMap;
 
-use super::exchange::{Meetings, Stuck};
+use super::exchange::{RendezvousList, Stuck};
 use crate::engine::Session;
 use crate::error::{ErrorKind, Result, RunError};
 use crate::memory::Charge;
@@ -25,8 +25,8 @@ pub struct Pending {
     pub(crate) start: InstrId,
     /// The shape of the value.
     pub(crate) shape: Shape,
-    /// The meetings that must be complete.
-    pub(crate) meetings: Meetings,
+    /// The rendezvous that must be complete.
+    pub(crate) awaited: RendezvousList,
     /// How the value is computed from the contributions of others.
     pub(crate) finish: Finish,
     /// Under which number the charge for what was handed in is kept.
@@ -121,7 +121,7 @@ impl Session<'_> {
         if let Some(value) = pending.value.get() {
             return Ok(value.clone());
         }
-        if let Err(Stuck) = self.peers.exchange.wait(self.number, at, &pending.meetings) {
+        if let Err(Stuck) = self.peers.exchange.wait(self.number, at, &pending.awaited) {
             // Replaced by the report of the whole run.
             let instr = self.module().instr(at);
             return Err(RunError::at(

@@ -4,7 +4,7 @@ use hlo::diag::codes;
 use hlo::{InstrId, Module};
 
 use super::Devices;
-use super::exchange::{Key, Meeting, Status};
+use super::exchange::{Rendezvous, RendezvousKey, Status};
 use crate::error::{ErrorKind, RunError};
 
 /// Devices of which the report says what they wait for.
@@ -12,10 +12,10 @@ const SHOWN: usize = 32;
 
 /// The wait-for graph: who waits for whom, and the state of those. At least one of the devices waits.
 pub(super) fn deadlock(module: &Module, devices: Devices, statuses: &[Status]) -> RunError {
-    let waiting: Vec<(u32, InstrId, &[std::sync::Arc<Meeting>])> = (0..)
+    let waiting: Vec<(u32, InstrId, &[std::sync::Arc<Rendezvous>])> = (0..)
         .zip(statuses)
         .filter_map(|(device, status)| match status {
-            Status::Waiting { at, meetings } => Some((device, *at, meetings.as_slice())),
+            Status::Waiting { at, awaited } => Some((device, *at, awaited.as_slice())),
             Status::Running | Status::Finished | Status::Failed => None,
         })
         .collect();
@@ -26,13 +26,14 @@ pub(super) fn deadlock(module: &Module, devices: Devices, statuses: &[Status]) -
         Status::Running => "which runs".into(),
     };
     let mut related = Vec::new();
-    for &(device, at, meetings) in waiting.iter().take(SHOWN) {
-        for meeting in meetings {
-            let absent: Vec<String> = meeting.absent().map(|d| format!("device {d}, {}", doing(d))).collect();
+    for &(device, at, awaited) in waiting.iter().take(SHOWN) {
+        for rendezvous in awaited {
+            let absent: Vec<String> =
+                rendezvous.absent().map(|d| format!("device {d}, {}", doing(d))).collect();
             if absent.is_empty() {
                 continue;
             }
-            let what = describe(module, at, meeting);
+            let what = describe(module, at, rendezvous);
             let text = format!("device {device} waits here{what} for {}", absent.join("; "));
             related.push((module.instr(at).span, text));
         }
@@ -55,17 +56,17 @@ pub(super) fn deadlock(module: &Module, devices: Devices, statuses: &[Status]) -
     error
 }
 
-/// Of what kind of meeting a device waits for something: ` (%start, execution 2, of devices 0, 1)`.
-fn describe(module: &Module, at: InstrId, meeting: &Meeting) -> String {
+/// Of what kind of rendezvous a device waits for something: ` (%start, execution 2, of devices 0, 1)`.
+fn describe(module: &Module, at: InstrId, rendezvous: &Rendezvous) -> String {
     let mut parts = Vec::new();
-    let execution = match &meeting.key {
-        Key::Group { instr, execution, .. } | Key::Pair { instr, execution, .. } => {
+    let execution = match &rendezvous.key {
+        RendezvousKey::Group { instr, execution, .. } | RendezvousKey::Pair { instr, execution, .. } => {
             if *instr != at {
                 parts.push(format!("for %{}", module.instr(*instr).name));
             }
             *execution
         }
-        Key::Transfer { channel, number, .. } => {
+        RendezvousKey::Transfer { channel, number, .. } => {
             parts.push(format!("channel {channel}"));
             *number
         }
@@ -73,8 +74,8 @@ fn describe(module: &Module, at: InstrId, meeting: &Meeting) -> String {
     if execution > 0 {
         parts.push(format!("time {}", execution + 1));
     }
-    let members: Vec<String> = meeting.members.iter().take(16).map(u32::to_string).collect();
-    let more = if meeting.members.len() > 16 { ", ..." } else { "" };
+    let members: Vec<String> = rendezvous.members.iter().take(16).map(u32::to_string).collect();
+    let more = if rendezvous.members.len() > 16 { ", ..." } else { "" };
     parts.push(format!("devices {}{more}", members.join(", ")));
     format!(" ({})", parts.join(", "))
 }

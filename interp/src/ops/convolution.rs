@@ -83,8 +83,8 @@ fn operands(cx: &Cx<'_>, args: Args) -> Result<[Tensor; 2]> {
 /// An operand with `block_size` times as many elements along a dimension: those of a block are 0, but for
 /// one.
 fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Result<Tensor> {
-    fn of<T: BufferOf>(cx: &Cx<'_>, x: &[T], n: Option<usize>, offsets: &[usize]) -> Result<Buffer> {
-        let mut out = cx.vec::<T>(n.ok_or_else(|| cx.unsupported("of a size beyond 2^63"))?)?;
+    fn of<T: BufferOf>(cx: &Cx<'_>, x: &[T], n: usize, offsets: &[usize]) -> Result<Buffer> {
+        let mut out = cx.vec::<T>(n)?;
         offsets.iter().zip(x).for_each(|(&at, &x)| out[at] = x);
         Ok(T::wrap(out))
     }
@@ -99,7 +99,9 @@ fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Re
         return Err(cx.unsupported("with this sparsity_config"));
     };
     let row: usize = x.sizes()[dimension + 1..].iter().product();
-    *size = size.checked_mul(block).ok_or_else(|| cx.unsupported("of a size beyond 2^63"))?;
+    let too_large = || cx.unsupported("of a size beyond 2^63");
+    *size = size.checked_mul(block).ok_or_else(too_large)?;
+    let n = sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s)).ok_or_else(too_large)?;
     let mut offsets = Vec::with_capacity(x.len());
     for (i, &position) in integers(positions).iter().enumerate() {
         let position = usize::try_from(position).ok().filter(|&p| p < block);
@@ -110,7 +112,6 @@ fn dense(cx: &Cx<'_>, x: &Tensor, positions: &Tensor, side: &SparsitySide) -> Re
         // Element (outer, inner) of rows becomes (outer * block + position, inner).
         offsets.push((i / row.max(1) * block + position) * row + i % row.max(1));
     }
-    let n = sizes.iter().try_fold(1usize, |n, &s| n.checked_mul(s));
     let buffer = with_buffer!(x.buffer(), x => of(cx, x, n, &offsets)?);
     Ok(Tensor::new(dims(&sizes), buffer))
 }

@@ -32,8 +32,12 @@ pub(super) fn scan(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let Some((parameters, result)) = shapes else { return Err(cx.unsupported("without a result")) };
     let of = |value: &Value| value.as_array().map(Tensor::element_type);
     let types = |shape: &hlo::Shape| shape.leaves().iter().map(|s| s.element_type()).collect::<Vec<_>>();
+    // The verifier lets a carry come back in another float type.
+    let given: Vec<_> = parameters.iter().rev().take(carries).map(hlo::Shape::element_type).collect();
+    let carried = types(&result).into_iter().rev().take(carries);
     if !args.iter().zip(&parameters).all(|(a, p)| of(a) == p.element_type())
         || types(&result) != types(&cx.instr.shape)
+        || !carried.eq(given)
     {
         return Err(cx.unsupported("with a computation of other types"));
     }

@@ -172,7 +172,9 @@ impl Decoder {
             };
             return match m.get_mut(number) {
                 Some(Value::Packed(known)) => {
-                    self.take(packed.len())?;
+                    // What was borrowed from the input is copied.
+                    let copied = if let Cow::Borrowed(known) = known { known.len() } else { 0 };
+                    self.take(copied + packed.len())?;
                     known.to_mut().extend_from_slice(packed);
                     Ok(())
                 }

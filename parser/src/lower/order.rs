@@ -10,7 +10,7 @@ use crate::cursor::Cursor;
 use crate::token;
 
 impl Lowering<'_> {
-    /// The indices of all computations, callees before callers. Names that do not exist are passed over: the
+    /// The computations in postorder of the call graph: callees before callers. Names that do not exist are passed over: the
     /// instruction that has them reports it. A cycle is reported here.
     pub(super) fn callees_first(&mut self) -> Vec<usize> {
         let n = self.ast.computations.len();

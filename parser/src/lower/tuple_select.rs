@@ -1,8 +1,8 @@
 //! `tuple-select`: one of two tuples, as a conditional whose branches are the identity.
 //!
 //! XLA had this opcode until 2022, and wrote that conditional from then on; old dumps still have it. The
-//! conditional keeps the name, shape, attributes and control predecessors of the text, so that only the
-//! opcode is another when the module is printed.
+//! conditional keeps the name, shape, attributes and control predecessors of the text, so that the
+//! printed instruction differs in its opcode and in the two computations that it names.
 
 use hlo::diag::Diagnostic;
 use hlo::diag::codes::parse as codes;

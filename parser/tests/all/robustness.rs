@@ -205,7 +205,7 @@ fn deep_nesting() {
     assert_eq!(codes(&nested(&braces)), [""; 0]);
 }
 
-/// A megabyte of each must not take quadratic time; here they take well under a second together, optimized.
+/// Fifty kilobytes of each must not take quadratic time: the test takes seconds, or else minutes.
 #[test]
 fn linear_time_on_hostile_text() {
     const SIZE: usize = 400_000;
@@ -240,6 +240,8 @@ fn linear_time_on_hostile_text() {
         "%",
         "1 ",
         "a#0 ",
+        "k[\n",
+        "a = f32[] k(), x={[\n",
     ];
     for pattern in patterns {
         for prefix in [
@@ -251,8 +253,23 @@ fn linear_time_on_hostile_text() {
             let mut text = prefix.to_owned();
             text.push_str(&pattern.repeat((SIZE / 8).div_ceil(pattern.len())));
             check(&text);
+            // A bracket of another kind at the end is one that every line looks for.
+            text.push_str("\n)}]\n");
+            check(&text);
         }
     }
+}
+
+/// Literals that are not closed end at the next line; looking for their ends costs later values nothing.
+#[test]
+fn literals_that_are_not_closed_hide_no_later_value() {
+    let broken: String = (0..40).map(|i| format!("  c{i} = f32[] constant(1\n")).collect();
+    let config = "x".repeat(600);
+    let text = format!(
+        "HloModule m\nENTRY e {{\n{broken}  p = f32[] parameter(0)\n  ROOT r = f32[] negate(p), metadata={{op_name=\"{config}\"}}\n}}\n"
+    );
+    let found = codes(&text);
+    assert_eq!(found.len(), 40, "{found:?}");
 }
 
 #[test]

@@ -36,8 +36,8 @@ const TILE_ELEMENTS: i64 = 8192;
 /// Enough units for any number of threads.
 const ENOUGH_UNITS: i64 = 16;
 
-/// The maximum number of elements of a register block, in each direction.
-const MIN_TRANSPOSED: u32 = 16;
+/// The number of rows and columns of the largest register block; what is shorter is not transposed.
+const REGISTER_BLOCK_ELEMENTS: u32 = 16;
 
 /// The maximum number of operations of an expression that is emitted for each row of a register block.
 const MAX_OPS: u64 = 6;
@@ -64,7 +64,7 @@ pub(super) struct Tiles {
 /// Rows and columns of a tile of elements of that many bytes, for a nest with `others` times that many rows
 /// and columns: multiples of the register block, and of the elements of a cache line.
 fn sides(others: i64, rows: i64, columns: i64, bytes: i64) -> [i64; 2] {
-    let unit = (CACHE_LINE_BYTES / bytes).max(i64::from(MIN_TRANSPOSED));
+    let unit = (CACHE_LINE_BYTES / bytes).max(i64::from(REGISTER_BLOCK_ELEMENTS));
     let up = |n: i64| (n + unit - 1) / unit * unit;
     let mut tall = MAX_TILE_ROWS.min(up(rows));
     while tall > MIN_TILE_ROWS && others.saturating_mul(blocks(rows, tall)) < ENOUGH_UNITS {
@@ -197,13 +197,14 @@ fn short_rows(expr: &Expr<'_>, nest: &Nest) -> Option<[(u32, i64); 2]> {
                 .copied()
                 .find(|&(v, _)| expr.space.atom_of(v).is_some_and(|a| at.factor(a) == factor))
         };
-        let near = with(1).filter(|near| near.1.saturating_mul(ty.storage_bytes() as i64) < 64)?;
+        let near =
+            with(1).filter(|near| near.1.saturating_mul(ty.storage_bytes() as i64) < CACHE_LINE_BYTES)?;
         let far = with(near.1)?;
         let apart = at.factor(inner).unsigned_abs() >= near.1.saturating_mul(far.1).unsigned_abs();
-        (apart && near.1.saturating_mul(far.1) >= i64::from(MIN_TRANSPOSED)).then_some([near, far])
+        (apart && near.1.saturating_mul(far.1) >= i64::from(REGISTER_BLOCK_ELEMENTS)).then_some([near, far])
     };
     let needed = expr.reachable(nest.outputs.iter().map(|o| o.node));
-    (columns >= i64::from(MIN_TRANSPOSED)).then(|| needed.iter().find_map(found)).flatten()
+    (columns >= i64::from(REGISTER_BLOCK_ELEMENTS)).then(|| needed.iter().find_map(found)).flatten()
 }
 
 impl Tiles {
@@ -211,7 +212,7 @@ impl Tiles {
     pub(super) fn of(expr: &Expr<'_>, nest: &Nest) -> Option<Tiles> {
         let (&(inner, columns), outer) = nest.vars.split_last()?;
         let inner = expr.space.atom_of(inner)?;
-        if columns < 16 {
+        if columns < i64::from(REGISTER_BLOCK_ELEMENTS) {
             return None;
         }
         let mut found: Option<Tiles> = None;
@@ -223,7 +224,8 @@ impl Tiles {
                 continue;
             }
             let along = outer.iter().position(|&(v, size)| {
-                size >= 16 && expr.space.atom_of(v).is_some_and(|a| at.factor(a) == 1)
+                size >= i64::from(REGISTER_BLOCK_ELEMENTS)
+                    && expr.space.atom_of(v).is_some_and(|a| at.factor(a) == 1)
             });
             let Some(along) = along else { continue };
             let others = outer.iter().enumerate().filter(|(i, _)| *i != along).map(|(_, v)| v.1);
@@ -263,7 +265,7 @@ impl Tiles {
         let c = &mut code;
         let e = c.e;
         let (row, rows) = nest.vars[self.along];
-        let Some((&(column, columns), _)) = nest.vars.split_last() else { return Ok(()) };
+        let &(column, columns) = nest.vars.last().expect("invariant: a nest with tiles has variables");
         let mut units: Vec<(u32, i64)> = nest.vars[..nest.vars.len() - 1].to_vec();
         units.remove(self.along);
         let [tall, wide] = self.sides;
@@ -279,7 +281,8 @@ impl Tiles {
             let before = if direct || (rows % step == 0 && columns % step == 0) {
                 0
             } else {
-                ((step + 1) * wide * bytes + 63) / 64 * 64 / bytes
+                ((step + 1) * wide * bytes + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES * CACHE_LINE_BYTES
+                    / bytes
             };
             let elements = if direct { 1 } else { (before + tall * wide) as u32 };
             let start = e.address(e.stack(prim, elements)?.into(), e.i64(before * bytes))?;
@@ -451,7 +454,7 @@ impl Tiles {
         let (e, block) = (c.e, block(c.lanes));
         let step = i64::from(block);
         if block == 1 || sizes.iter().any(|&n| n < step) {
-            return gather(c, target, tile, corner);
+            return gather(c, target, tile, corner, self.atoms[0]);
         }
         let bytes = tile.prim.bytes() as i64;
         let stride = tile.stride(self.atoms[0]);
@@ -492,7 +495,7 @@ impl Tiles {
 
 /// Rows and columns of a register block.
 fn block(lanes: u32) -> u32 {
-    lanes.min(MIN_TRANSPOSED)
+    lanes.min(REGISTER_BLOCK_ELEMENTS)
 }
 
 /// The minimum of two numbers.
@@ -581,25 +584,33 @@ fn gather<'c, 'a, 'ctx, 'm>(
     target: &Target,
     tile: &Tile<'_, 'ctx>,
     corner: &Corner<'ctx>,
+    column: AtomId,
 ) -> Result<()> {
     let w = i64::from(c.lanes);
-    let column = c.expr.space.atom_of(corner.column);
     let &Corner { low, high, first, last, .. } = corner;
     c.for_var(corner.row, low, high, 1, false, 1, |c| {
         let start = tile.row(c, corner)?;
         let level = c.level();
-        over_lanes(c, target, corner.column, first, last, None, w.min(i64::from(MIN_TRANSPOSED)), &|c| {
-            let value = c.load(tile.array, tile.at)?;
-            let Some(column) = column else { return Ok(()) };
-            let address =
-                c.addresses_from(start, level, &Affine::atom(column), tile.prim.bytes() as i64)?.address;
-            let e = c.e.with_lanes(c.lanes);
-            let stored = value.to_storage(&e)?[0];
-            match c.active {
-                Some(active) => e.store_masked(stored, address, tile.prim.bytes() as u32, active.value),
-                None => e.store(stored, address, tile.prim.bytes() as u32).map(|_| ()),
-            }
-        })
+        over_lanes(
+            c,
+            target,
+            corner.column,
+            first,
+            last,
+            None,
+            w.min(i64::from(REGISTER_BLOCK_ELEMENTS)),
+            &|c| {
+                let value = c.load(tile.array, tile.at)?;
+                let address =
+                    c.addresses_from(start, level, &Affine::atom(column), tile.prim.bytes() as i64)?.address;
+                let e = c.e.with_lanes(c.lanes);
+                let stored = value.to_storage(&e)?[0];
+                match c.active {
+                    Some(active) => e.store_masked(stored, address, tile.prim.bytes() as u32, active.value),
+                    None => e.store(stored, address, tile.prim.bytes() as u32).map(|_| ()),
+                }
+            },
+        )
     })
 }
 

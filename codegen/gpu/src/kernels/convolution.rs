@@ -198,7 +198,7 @@ impl Convolution {
 
     /// Whether position `window` of the window is within the input for an element of the result, and the
     /// offsets in input and kernel. All numbers are of the convolution's integer type.
-    fn meeting<'ctx>(
+    fn tap<'ctx>(
         &self,
         e: &Emit<'_, 'ctx>,
         at: &[Value<'ctx>],
@@ -248,7 +248,7 @@ impl Convolution {
         let zero = words.zero(e).registers();
         let (from, to) = (self.int(e, 0), self.int(e, self.window()));
         let sum = e.for_carried(from, to, self.int(e, 1), &zero, |window, carried| {
-            let (holds, offsets) = self.meeting(e, at, window)?;
+            let (holds, offsets) = self.tap(e, at, window)?;
             let [input, weight] = [e.add(first[0], offsets[0])?, e.add(first[1], offsets[1])?];
             let count = e.select(holds, self.int(e, channels), self.int(e, 0))?;
             let sum = simple::sum(e, words, count, &words.of_registers(carried), |channel| {
@@ -277,7 +277,7 @@ impl Convolution {
         let words = &self.words;
         let mut sum = words.zero(e);
         for window in 0..self.window() {
-            let (holds, offsets) = self.meeting(e, at, self.int(e, window))?;
+            let (holds, offsets) = self.tap(e, at, self.int(e, window))?;
             let input = e.select(holds, e.add(first[0], offsets[0])?, self.int(e, 0))?;
             let weight = e.add(first[1], offsets[1])?;
             let element = |(argument, ty): (u32, ElementType), offset| {

@@ -14,7 +14,7 @@ use super::order::{Event, Order};
 use super::values::{Origin, ValueId, Values, leaf_range};
 
 /// Merging two classes looks at up to this many ticks at which both are live; with more they stay apart.
-const MAX_MEETINGS: usize = 64;
+const MAX_INTERFERENCES: usize = 64;
 
 /// A value that the program must leave in the memory of a parameter: a leaf of the result, and the
 /// parameter's leaf.
@@ -231,8 +231,10 @@ impl<'a> Classes<'a> {
         if x != y || x == 0 {
             return false;
         }
-        let Some(meetings) = meetings(&self.spans[a as usize], &self.spans[b as usize]) else { return false };
-        if !meetings.into_iter().all(|position| self.may_meet(position, a, b)) {
+        let Some(positions) = interferences(&self.spans[a as usize], &self.spans[b as usize]) else {
+            return false;
+        };
+        if !positions.into_iter().all(|position| self.may_meet(position, a, b)) {
             return false;
         }
         if self.size[a as usize] < self.size[b as usize] {
@@ -315,7 +317,7 @@ impl<'a> Classes<'a> {
 
 /// The positions of events at whose tick, and at no other, two lists of spans are both live. `None` if they
 /// are for longer, or at too many.
-fn meetings(a: &Spans, b: &Spans) -> Option<Vec<u32>> {
+fn interferences(a: &Spans, b: &Spans) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     let (mut i, mut j) = (0, 0);
     // Skips to where they can overlap.
@@ -326,7 +328,7 @@ fn meetings(a: &Spans, b: &Spans) -> Option<Vec<u32>> {
     while let (Some(&x), Some(&y)) = (a.get(i), b.get(j)) {
         let (from, to) = (x.0.max(y.0), x.1.min(y.1));
         if from < to {
-            if to - from > 1 || from % 2 != 0 || found.len() == MAX_MEETINGS {
+            if to - from > 1 || from % 2 != 0 || found.len() == MAX_INTERFERENCES {
                 return None;
             }
             found.push(from / 2);

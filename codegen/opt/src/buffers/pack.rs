@@ -12,7 +12,7 @@ use super::ALIGNMENT;
 use super::live::{Span, Spans};
 
 /// The maximum number of overlaps between items that are looked at before the rest is swept.
-const MAX_MEETINGS: usize = 1 << 21;
+const MAX_OVERLAPS: usize = 1 << 21;
 /// More items are packed in one order only.
 const MAX_TRIED: usize = 1 << 12;
 
@@ -137,16 +137,16 @@ pub(super) fn pack(items: &[Item]) -> Packed {
 fn in_order(items: &[Item], order: &[usize]) -> (u64, Vec<u64>) {
     let mut offsets = vec![0; items.len()];
     let mut placed = Placed::new(items);
-    let (mut bytes, mut meetings) = (0, 0);
+    let (mut bytes, mut overlaps) = (0, 0);
     let mut near: Vec<(u64, u64)> = Vec::new();
     for (done, &i) in order.iter().enumerate() {
-        if meetings > MAX_MEETINGS {
+        if overlaps > MAX_OVERLAPS {
             bytes = sweep(items, &order[done..], bytes, &mut offsets);
             break;
         }
         near.clear();
         placed.alive_with(i, |p| near.push((offsets[p], offsets[p] + aligned(items[p].bytes))));
-        meetings += near.len();
+        overlaps += near.len();
         near.sort_unstable();
         offsets[i] = best_gap(&near, aligned(items[i].bytes));
         bytes = bytes.max(offsets[i] + aligned(items[i].bytes));

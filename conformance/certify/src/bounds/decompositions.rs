@@ -54,7 +54,7 @@ impl<'a> Operand<'a> {
         let off = arg.leaf.bounds.radii(mode);
         let times = match algorithm {
             Algorithm::Own => 1.0,
-            Algorithm::Library => Format::of(ty)?.unit() / (f64::EPSILON / 2.0),
+            Algorithm::Library => Format::of(ty)?.unit_roundoff() / (f64::EPSILON / 2.0),
         };
         let rounded = rounding(rows, columns, ty.is_complex()) * times;
         Some(Operand { off, rows, columns, complex: ty.is_complex(), unit: unit(case, ty)?, rounded })

@@ -57,7 +57,7 @@ struct Part {
     leaf: Arc<Leaf>,
 }
 
-struct Meeting<'a> {
+struct Collective<'a> {
     module: &'a Module,
     instr: Instruction,
     settings: &'a Settings,
@@ -98,11 +98,11 @@ pub(super) fn bounds(
         .collect();
     let mut instr = instr.clone();
     instr.opcode = opcode;
-    let meeting = Meeting { module, instr, settings, me, parts: parts?, result };
-    meeting.bounds()
+    let collective = Collective { module, instr, settings, me, parts: parts?, result };
+    collective.bounds()
 }
 
-impl Meeting<'_> {
+impl Collective<'_> {
     fn all(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter().flatten()
     }

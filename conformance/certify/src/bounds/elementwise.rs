@@ -8,6 +8,7 @@
 //! is not symmetric around the reference's value, and wide, its ends are kept as [`Limits`].
 
 use hlo::{ElementType, Opcode, TypeClass};
+use hlo_arithmetic::scalar::Elementary;
 use hlo_execution::format::{Format, has_infinities, power_of_two, rounded};
 use hlo_interp::{Tensor, Value};
 
@@ -113,8 +114,9 @@ impl Settled {
             return UNKNOWN;
         }
         if self.mode == Mode::Soft || format.saturates {
-            low = low.max(-format.max);
-            high = high.min(format.max);
+            let [least, greatest] = self.finite_ends();
+            low = low.max(least);
+            high = high.min(greatest);
         }
         if self.flushed {
             let least = format.flushes_below();
@@ -144,6 +146,27 @@ impl Settled {
         let r = if r == 0.0 && v == 0.0 && !agrees { format.min_positive() } else { r };
         // Limits that say nothing are not worth working out.
         if r <= v.abs() / 64.0 { only(r) } else { self.limits(low, high).narrow(v, r) }
+    }
+
+    /// The least and the greatest finite value: of a function with a pole what it is at the nearest number to
+    /// it. An operand that need not be rounded to its type is one of f32.
+    fn finite_ends(&self) -> [f64; 2] {
+        const F32_MIN_POSITIVE: f64 = 1.0 / (1u64 << 62) as f64 / (1u64 << 62) as f64 / (1u64 << 25) as f64;
+        let Format { max, precision, .. } = self.format;
+        let narrow = precision < 24;
+        let least = if narrow { F32_MIN_POSITIVE } else { self.format.min_positive() };
+        let below_one = power_of_two(if narrow { -24 } else { -precision });
+        match self.opcode {
+            _ if self.format.saturates => [-max, max],
+            Opcode::Log => [Elementary::log(least), max],
+            Opcode::LogPlusOne => [Elementary::log(below_one), max],
+            Opcode::Rsqrt => [-max, (1.0 / least.sqrt()).min(max)],
+            Opcode::Atanh => {
+                let end = Elementary::log(2.0 / below_one) / 2.0;
+                [-end, end]
+            }
+            _ => [-max, max],
+        }
     }
 
     fn limits(&self, low: f64, high: f64) -> Limits {

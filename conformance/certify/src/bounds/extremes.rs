@@ -65,7 +65,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
 /// The radii of results of a monotone operation, from those at the ends of the operands' intervals.
 pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) -> Radii {
     let (v, low, high) = (Numbers::of(result), Numbers::of(low), Numbers::of(high));
-    let least = Format::of(v.ty).map_or(0.0, Format::min_positive);
+    let format = Format::of(v.ty);
+    let least = format.map_or(0.0, Format::min_positive);
     let each = |i: usize| {
         let (l, x, h) = (low.re[i], v.re[i], high.re[i]);
         let same =
@@ -79,7 +80,7 @@ pub(super) fn between(result: &Tensor, low: &Tensor, high: &Tensor, mode: Mode) 
         (h - x).max(x - l).next_up().max(least)
     };
     let limits = |i: usize| {
-        let numbers = v.im.is_none() && !v.re[i].is_nan() && Format::of(v.ty).is_some();
+        let numbers = v.im.is_none() && !v.re[i].is_nan() && format.is_some();
         if numbers { Limits::new(low.re[i], high.re[i]) } else { Limits::NONE }
     };
     let (each, limits) = (0..v.len()).map(|i| limits(i).narrow(v.re[i], each(i))).unzip();

@@ -143,7 +143,7 @@ fn apart(a: &Tensor, b: &Tensor, i: usize) -> f64 {
 
 /// Bounds of folds of one element, for results that have no bound otherwise.
 pub(super) fn beside_one(case: &Case<'_>, leaves: &mut [Leaf]) {
-    let open = |radii: &Radii, i: usize| radii.at(i).is_infinite() && radii.limits(i).is_none();
+    let open = |radii: &Radii, i: usize| radii.at(i).is_infinite();
     let any = |leaf: &Leaf, t: &Tensor| (0..t.len()).any(|i| open(&leaf.bounds.hard, i));
     if is_of_one(case) != Some(true) || !leaves.iter().zip(&case.results).any(|(leaf, t)| any(leaf, t)) {
         return;

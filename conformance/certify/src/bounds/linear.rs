@@ -28,7 +28,7 @@ pub(super) fn unit(case: &Case<'_>, ty: ElementType) -> Option<Unit> {
 /// The type whose units an instruction's results are off by: its operand's, in which it is computed, or that
 /// of the results, which those are then converted to.
 fn coarser(operand: ElementType, result: ElementType) -> ElementType {
-    let unit = |ty| Format::of(ty).map_or(0.0, Format::unit);
+    let unit = |ty| Format::of(ty).map_or(0.0, Format::unit_roundoff);
     if unit(operand) > unit(result) { operand } else { result }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn fft(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         let down = if elements.clone().any(large) { SCALED } else { 1.0 };
         let size = scaled_norm(&x, elements.clone(), down);
         let moved: f64 = elements.clone().map(|i| radii[0].at(i) * down * SQRT_2).sum();
-        let e = (moved + gamma(steps, format.unit()) * (size + moved)) * scale * (1.0 + 1e-9) / down;
+        let e = (moved + gamma(steps, format.unit_roundoff()) * (size + moved)) * scale * (1.0 + 1e-9) / down;
         // Zeros of both signs meet in the sums: which sign comes out depends on their order.
         let nothing = if points > 1.0 { format.min_positive() } else { 0.0 };
         let some = elements.clone().any(|i| x.at(i) != (0.0, 0.0) || radii[0].at(i) > 0.0);

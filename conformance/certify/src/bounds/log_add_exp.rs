@@ -95,7 +95,7 @@ impl Step {
         // A unit in the last place is at most two of `u`; the logarithm is at most that of 2.
         let constant = 0.75 + 2.0 * units(Opcode::Exponential) + 1.4 * units(Opcode::LogPlusOne);
         let flushed = if settings.allowances.flush_denormals { 4.0 * format.flushes_below() } else { 0.0 };
-        Step { unit: format.unit(), constant, absolute: 4.0 * format.min_positive() + flushed }
+        Step { unit: format.unit_roundoff(), constant, absolute: 4.0 * format.min_positive() + flushed }
     }
 
     /// A step by `max + log1p(exp(min - max))` or `max + log(exp(a - max) + exp(b - max))`, with functions as an

@@ -8,7 +8,7 @@ use hlo_interp::{Tensor, Value};
 use super::limits::Limits;
 use super::number::Numbers;
 use super::probe::Probe;
-use super::rules::{Case, Found, Mode, copies};
+use super::rules::{Case, Found, Kind, Mode, copies, kind};
 use super::{Bounds, Radii};
 
 /// The result of a probe of numbered elements: for each element of the result array the (operand array,
@@ -73,11 +73,23 @@ pub(super) fn moved(case: &Case<'_>, radii: &[Radii], indices: usize) -> Found {
     Some(vec![converted(case, radii)])
 }
 
-/// Of an instruction that moves the elements of its one operand: for each of its result which of those it is,
-/// from 1.
-pub(super) fn order(case: &Case<'_>) -> Option<Vec<u32>> {
-    let [_] = case.args[..] else { return None };
-    numbers(case, &|_| true)
+/// Where an element of a result comes from: the number of an operand array, and the element of it. `None`: it is
+/// no operand's.
+pub(super) type Source = Option<(usize, usize)>;
+
+/// Of an instruction that moves elements of its operands, by indices that are known: where each element of its
+/// result comes from.
+pub(super) fn sources(case: &Case<'_>) -> Option<Vec<Source>> {
+    let Kind::Movement(indices) = kind(case.opcode()) else { return None };
+    if case.args.iter().skip(indices).any(|a| !a.leaf.bounds.hard.is_zero()) {
+        return None;
+    }
+    let moves = |k: usize| k < indices;
+    let sizes = case.args.iter().enumerate().filter(|&(k, _)| moves(k)).map(|(k, a)| (k, a.tensor.len()));
+    let all: Vec<(usize, usize)> = sizes.flat_map(|(k, n)| (0..n).map(move |i| (k, i))).collect();
+    // Numbers are from 1.
+    let of = |number: u32| (number as usize).checked_sub(1).and_then(|i| all.get(i).copied());
+    Some(numbers(case, &moves)?.into_iter().map(of).collect())
 }
 
 /// The same where there are no limits: the instruction moves the radii themselves. What comes from nowhere

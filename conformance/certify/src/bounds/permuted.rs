@@ -82,13 +82,17 @@ fn are_alike(t: &Tensor, elements: &[usize]) -> bool {
 
 /// Of moved elements those that they have.
 fn moved(case: &Case<'_>, leaves: &mut [Leaf]) {
-    let ([arg], [leaf]) = (&case.args[..], leaves) else { return };
-    let Some(open_rows) = &arg.leaf.bounds.open_rows.0 else { return };
+    let [leaf] = leaves else { return };
+    if case.args.iter().all(|a| a.leaf.bounds.open_rows.0.is_none()) {
+        return;
+    }
     if copies(case) {
-        leaf.bounds.open_rows = arg.leaf.bounds.open_rows.clone();
-    } else if let Some(from) = movement::order(case) {
-        // What comes from nowhere is 0.
-        let of = |k: u32| (k as usize).checked_sub(1).and_then(|i| open_rows[i]);
+        leaf.bounds.open_rows = case.args[0].leaf.bounds.open_rows.clone();
+    } else if let Some(from) = movement::sources(case) {
+        let of = |source: movement::Source| {
+            let (k, i) = source?;
+            case.args[k].leaf.bounds.open_rows.at(i)
+        };
         leaf.bounds.open_rows = OpenRows(Some(Arc::new(from.into_iter().map(of).collect())));
     }
 }

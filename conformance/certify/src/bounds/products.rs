@@ -50,7 +50,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Option<Rad
         return None;
     }
     let manner = sums::manner(case, ty, 1.0, false)?;
-    let growth = gamma(count + manner.factors, manner.accumulator.unit());
+    let growth = gamma(count + manner.factors, manner.accumulator.unit_roundoff());
     if growth.is_nan() || growth >= 1.0 {
         return None;
     }

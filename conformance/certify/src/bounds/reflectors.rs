@@ -80,7 +80,7 @@ struct Roundings {
 impl Roundings {
     fn of(case: &Case<'_>, algorithm: Algorithm) -> Option<Roundings> {
         let ty = case.args.first()?.tensor.element_type();
-        let last = Format::of(ty)?.unit();
+        let last = Format::of(ty)?.unit_roundoff();
         let times = if ty.is_complex() { 4.0 } else { 1.0 };
         let step = match algorithm {
             Algorithm::Own => f64::EPSILON / 2.0,

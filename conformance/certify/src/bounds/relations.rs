@@ -335,7 +335,7 @@ fn carried(case: &Case<'_>, result: &Tensor) -> Relations {
     let peak = relations.and_then(|r| r.peak.as_ref());
     let opcode = case.opcode();
     if opcode == Opcode::Exponential {
-        let units = 8.0 * format.unit();
+        let units = 8.0 * format.unit_roundoff();
         let least = |x: f64| {
             let y = Elementary::exponential(x) * (1.0 - units);
             // Roundings of what is not normal are no units.
@@ -366,8 +366,8 @@ fn carried(case: &Case<'_>, result: &Tensor) -> Relations {
 /// order.
 fn keeps_order(case: &Case<'_>) -> bool {
     case.args[0].tensor.element_type() == case.results[0].element_type()
-        && movement::order(case)
-            .is_some_and(|from| from.iter().enumerate().all(|(i, &k)| k as usize == i + 1))
+        && movement::sources(case)
+            .is_some_and(|from| from.iter().enumerate().all(|(i, &source)| source == Some((0, i))))
 }
 
 /// Moved elements. Peaks stay where no element of a group is left out.
@@ -377,8 +377,12 @@ fn moved(case: &Case<'_>) -> Relations {
     if relations.orders.is_empty() && relations.peak.is_none() {
         return none;
     }
-    let Some(from) = movement::order(case) else { return none };
-    let take = |of: &Tags| Tags::Each(Arc::new(from.iter().map(|&k| of.at(k as usize - 1)).collect()));
+    // Of several operands elements would be of several arrays.
+    let sources = movement::sources(case).filter(|_| case.args.len() == 1);
+    let Some(from) = sources.and_then(|from| from.into_iter().collect::<Option<Vec<_>>>()) else {
+        return none;
+    };
+    let take = |of: &Tags| Tags::Each(Arc::new(from.iter().map(|&(_, i)| of.at(i)).collect()));
     let orders = relations.orders.iter().map(|o| Order { of: take(&o.of), ..o.clone() }).collect();
     let peak = relations.peak.as_ref().filter(|_| case.opcode() != Opcode::Slice);
     let peak = peak.map(|p| Peak { of: take(&p.of), least: p.least.clone() });
@@ -510,7 +514,7 @@ fn quotient(case: &Case<'_>, result: &Tensor, leaf: &mut Leaf) {
             Some((x, beyond, _)) if x.low >= 0.0 && beyond.low >= 4.0 * coarsest.flushes_below() => {
                 let products = if reciprocals::applies(case) { 2.0 } else { 0.0 };
                 let roundings = 4.0 + products + 2.0 * pairs.order.rounded.len() as f64;
-                Limits::new(0.0, 1.0 + roundings * 2.0 * coarsest.unit())
+                Limits::new(0.0, 1.0 + roundings * 2.0 * coarsest.unit_roundoff())
             }
             Some(_) | None => Limits::NONE,
         }

@@ -470,7 +470,7 @@ fn difference(case: &Case<'_>, region: &Region<'_>, component: usize, terms: &Te
         let all = terms.at(i).iter().map(|&e| e as usize);
         let size: f64 = all.map(|e| xs.re[e].abs() + off.at(e)).sum();
         let n = terms.at(i).len() as f64;
-        let most = size * (1.0 + gamma(n, format.unit())) + n * format.flushes_below();
+        let most = size * (1.0 + gamma(n, format.unit_roundoff())) + n * format.flushes_below();
         if most.is_nan() || most >= format.max || !v.is_finite(i) {
             f64::INFINITY
         } else {

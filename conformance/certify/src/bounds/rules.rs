@@ -687,7 +687,7 @@ pub(super) fn folds_by(case: &Case<'_>) -> Option<Opcode> {
 fn computes_in_less(case: &Case<'_>) -> bool {
     let Some(computation) = case.instr.attrs.computation(AttrKey::ToApply) else { return false };
     let root = case.module.instr(case.module.root(computation)).shape.leaves();
-    let unit = |ty: ElementType| Format::of(ty).map_or(0.0, Format::unit);
+    let unit = |ty: ElementType| Format::of(ty).map_or(0.0, Format::unit_roundoff);
     let given = root.iter().filter_map(|s| s.element_type());
     given.zip(&case.results).any(|(given, result)| unit(given) > unit(result.element_type()))
 }

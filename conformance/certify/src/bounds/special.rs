@@ -561,14 +561,14 @@ fn transformed(case: &Case<'_>) -> Option<Vec<Special>> {
 
 /// Of moved elements those that they have.
 fn moved(case: &Case<'_>, leaves: &mut [Leaf]) {
-    let ([arg], [leaf]) = (&case.args[..], leaves) else { return };
-    if arg.leaf.bounds.specials.0.is_none() {
+    let [leaf] = leaves else { return };
+    if case.args.iter().all(|a| a.leaf.bounds.specials.0.is_none()) {
         return;
     }
-    if let Some(from) = movement::order(case) {
-        // What comes from nowhere is 0.
-        let of =
-            |k: u32| (k as usize).checked_sub(1).map_or(Special::NONE, |i| arg.leaf.bounds.specials.at(i));
+    if let Some(from) = movement::sources(case) {
+        let of = |source: movement::Source| {
+            source.map_or(Special::NONE, |(k, i)| case.args[k].leaf.bounds.specials.at(i))
+        };
         leaf.bounds.specials = Specials::new(from.into_iter().map(of).collect());
     }
 }

@@ -351,7 +351,7 @@ pub(super) fn concluded(
         };
         let mut error = match &terms.error {
             Some(error) => error[i],
-            None => gamma(steps, acc.unit()) * s + terms.spread[i],
+            None => gamma(steps, acc.unit_roundoff()) * s + terms.spread[i],
         };
         if manner.factors > 0.0 && s > 0.0 && steps > 0.0 {
             error += 2.0 * count * manner.factors * acc.min_positive();
@@ -385,7 +385,8 @@ pub(super) fn concluded(
     // With the ends rounded to the type.
     let radius = |i: usize, x: f64, low: f64, high: f64, exact: bool| {
         let s = terms.magnitude[i];
-        let overflows = s * (1.0 + 2.0 * gamma(terms.count[i] + manner.factors, acc.unit())) >= acc.max;
+        let overflows =
+            s * (1.0 + 2.0 * gamma(terms.count[i] + manner.factors, acc.unit_roundoff())) >= acc.max;
         if !s.is_finite() || terms.wild.as_ref().is_some_and(|wild| wild[i]) && mode == Mode::Hard {
             UNKNOWN
         } else if !x.is_finite() {

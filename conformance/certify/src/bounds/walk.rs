@@ -344,6 +344,7 @@ impl Watcher {
             }
             Opcode::AfterAll => Some(Tree::Token),
             Opcode::OptBarrier | Opcode::Domain | Opcode::AddDependency => ended.trees.into_iter().next(),
+            Opcode::Copy if matches!(result, Value::Tuple(_)) => ended.trees.into_iter().next(),
             Opcode::Constant | Opcode::PartitionId | Opcode::ReplicaId => Some(exact_tree(result)),
             Opcode::Iota => Some(match (result, self.settings.allowances.excess_precision) {
                 (Value::Array(t), true) => {

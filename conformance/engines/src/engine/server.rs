@@ -117,7 +117,11 @@ impl Server {
             Err(_) => Err(NoLine::End),
         };
         let found = match answer {
-            Ok(line) => return answered(name, &line),
+            Ok(line) => match answered(name, &line) {
+                Ok(results) => return results,
+                // Whatever it says next may be the answer to this question.
+                Err(none) => none,
+            },
             Err(NoLine::TimedOut) => Outcome::timed_out(name, timeout),
             Err(NoLine::TooLong) => {
                 let most = Lines::MAX_BYTES;
@@ -158,21 +162,21 @@ fn last_words(text: &str) -> String {
 /// The number of last lines of a failed process that are reported.
 const LAST_LINES: usize = 4;
 
-/// Parses a server's answer. Errors: it is malformed, or says why there are no results.
-pub fn answered(name: &str, line: &str) -> Result<(), Outcome> {
+/// Parses a server's answer: there are results, or an outcome without them. Error: it is malformed.
+pub fn answered(name: &str, line: &str) -> Result<Result<(), Outcome>, Outcome> {
     match serde_json::from_str::<Answer>(line) {
-        Ok(Answer { ok: true, .. }) => Ok(()),
+        Ok(Answer { ok: true, .. }) => Ok(Ok(())),
         Ok(Answer { error, .. }) if error.is_empty() => {
             let line: String = line.chars().take(120).collect();
             Err(Outcome::crashed(format!("{name} answered neither `ok` nor an `error`: {line}")))
         }
-        Ok(Answer { error, kind, .. }) => Err(match &*kind {
+        Ok(Answer { error, kind, .. }) => Ok(Err(match &*kind {
             UNSUPPORTED => {
                 Outcome::Unsupported(Diagnostic::error(codes::UNSUPPORTED_OPCODE, Span::NONE, error))
             }
             TRAP => Outcome::Trap(Diagnostic::error(codes::ENGINE_FAILED, Span::NONE, error)),
             _ => Outcome::crashed(error),
-        }),
+        })),
         Err(e) => Err(Outcome::crashed(format!("{name} answered what is no answer: {e}"))),
     }
 }

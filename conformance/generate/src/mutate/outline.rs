@@ -40,8 +40,8 @@ fn movable(module: &hlo::Module, id: InstrId) -> bool {
         && instr.shape.as_array().is_some_and(|a| !a.is_dynamic())
 }
 
-/// A part that ends in some instruction: operands are taken in while all their users are inside, so that no
-/// way leads out and in again.
+/// A part that ends in some instruction: operands are taken in while all their users are inside, so that the
+/// part is convex: no path leaves it and returns.
 fn outlined(m: &mut Mutator<'_>) -> Option<Outlined> {
     let root = m.site(|module, id| {
         movable(module, id)
@@ -135,10 +135,6 @@ pub(super) fn call(m: &mut Mutator<'_>) -> Option<()> {
     Some(())
 }
 
-fn constant(b: &mut ComputationBuilder<'_>, value: i32) -> InstrId {
-    b.scalar(value)
-}
-
 /// The part in a loop of one to three iterations: of what it is made from, or of its own result where that
 /// has the shape of an operand.
 pub(super) fn while_loop(m: &mut Mutator<'_>) -> Option<()> {
@@ -157,14 +153,14 @@ pub(super) fn while_loop(m: &mut Mutator<'_>) -> Option<()> {
     let mut b = ComputationBuilder::new(&mut m.module, "condition");
     let whole = b.parameter("s", state.clone());
     let counter = b.get(whole, 0).ok()?;
-    let limit = constant(&mut b, trips);
+    let limit = b.scalar(trips);
     b.compare(Direction::Lt, counter, limit).ok()?;
     let condition = b.finish();
 
     let mut b = ComputationBuilder::new(&mut m.module, "iterate");
     let whole = b.parameter("s", state);
     let counter = b.get(whole, 0).ok()?;
-    let one = constant(&mut b, 1);
+    let one = b.scalar(1);
     let up = b.binary(Opcode::Add, counter, one).ok()?;
     let mut next = vec![up];
     for i in 1..=n {
@@ -178,7 +174,7 @@ pub(super) fn while_loop(m: &mut Mutator<'_>) -> Option<()> {
     b.tuple(&next).ok()?;
     let body = b.finish();
 
-    let zero = number(m, part.root);
+    let zero = zero(m, part.root);
     // What the result is before the first iteration: the part as it is, so that the loop has something to
     // write over.
     let first = call_of(m, &part)?;
@@ -196,7 +192,8 @@ pub(super) fn while_loop(m: &mut Mutator<'_>) -> Option<()> {
     Some(())
 }
 
-fn number(m: &mut Mutator<'_>, anchor: InstrId) -> InstrId {
+/// An s32 constant of 0.
+fn zero(m: &mut Mutator<'_>, anchor: InstrId) -> InstrId {
     let value = std::sync::Arc::new(hlo::Literal::scalar(0i32));
     let value = AttrValue::Literal(hlo::ConstantValue::Given(value));
     let attrs = Attrs::new().with(AttrKey::ConstantValue, value);

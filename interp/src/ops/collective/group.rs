@@ -11,7 +11,7 @@ use super::{
     Arrival, Finish, Kind, along, arrive, check_same_sizes, copied, copy_box, counts, detached, fold, part,
     part_size, result_shape, results, zeros_like,
 };
-use crate::device::exchange::Key;
+use crate::device::exchange::RendezvousKey;
 use crate::error::{Result, RunError};
 use crate::ops::Args;
 use crate::value::{Tensor, Value};
@@ -38,8 +38,11 @@ pub(super) fn begin(cx: &Cx<'_>, kind: Kind, args: Args) -> Result<Value> {
         return result(cx, kind, 0, &[&operands], &kept, None);
     }
     let (given, bytes) = detached(cx, operands)?;
-    let key =
-        Key::Group { instr: cx.id, group: membership.group, execution: session.traffic.execution(cx.id) };
+    let key = RendezvousKey::Group {
+        instr: cx.id,
+        group: membership.group,
+        execution: session.traffic.execution(cx.id),
+    };
     let finish = Finish::Group { kind, rank: membership.rank, kept };
     let arrival = Arrival { key, members: membership.members, rank: membership.rank, given };
     Ok(arrive(cx, result_shape(cx).clone(), finish, vec![arrival], bytes))

@@ -19,7 +19,7 @@ use hlo::{ArrayShape, AttrKey, Dims, Opcode, Shape, with_element_type};
 use super::elementwise::convert;
 use super::movement::strided::{StridedView, copy};
 use super::{Args, Cx, Outcome};
-use crate::device::exchange::{Key, Meetings};
+use crate::device::exchange::{RendezvousKey, RendezvousList};
 use crate::device::pending::Pending;
 use crate::error::Result;
 use crate::memory::Charge;
@@ -136,14 +136,14 @@ fn no_lanes(cx: &Cx<'_>) -> Result<()> {
 pub(crate) fn finish(cx: &Cx<'_>, pending: &Pending) -> Result<Value> {
     let value = match &pending.finish {
         Finish::Group { kind, rank, kept } => {
-            let meeting = &pending.meetings[0];
-            let contributions: Vec<&[Tensor]> = meeting.contributions().collect();
-            group::result(cx, *kind, *rank, &contributions, kept, Some(&meeting.shared))?
+            let rendezvous = &pending.awaited[0];
+            let contributions: Vec<&[Tensor]> = rendezvous.contributions().collect();
+            group::result(cx, *kind, *rank, &contributions, kept, Some(&rendezvous.shared))?
         }
-        Finish::Permute(taking) => permute::result(cx, taking, &pending.meetings)?,
-        Finish::Shards(parts) => shards::finished(cx, parts, &pending.meetings)?,
+        Finish::Permute(taking) => permute::result(cx, taking, &pending.awaited)?,
+        Finish::Shards(parts) => shards::finished(cx, parts, &pending.awaited)?,
         Finish::Sent => return Ok(Value::Token),
-        Finish::Received => return transfer::received(cx, &pending.meetings[0]),
+        Finish::Received => return transfer::received(cx, &pending.awaited[0]),
     };
     super::declared(cx, value, result_shape(cx))
 }
@@ -181,9 +181,9 @@ fn result_shape<'a>(cx: &Cx<'a>) -> &'a Shape {
     shape.as_tuple().filter(|_| start).and_then(|t| t.get(1)).unwrap_or(shape)
 }
 
-/// The contribution of a device to a meeting.
+/// The contribution of a device to a rendezvous.
 struct Arrival {
-    key: Key,
+    key: RendezvousKey,
     /// Numbers of the devices, and which of them this one is.
     members: Arc<[u32]>,
     rank: usize,
@@ -191,17 +191,17 @@ struct Arrival {
     given: Vec<Tensor>,
 }
 
-/// Arrives at some meetings, in order; `bytes` is what is given away. The promise of a value of a shape.
+/// Arrives at some rendezvous, in order; `bytes` is what is given away. The promise of a value of a shape.
 fn arrive(cx: &Cx<'_>, shape: Shape, finish: Finish, arrivals: Vec<Arrival>, bytes: u64) -> Value {
     let session = cx.session;
     let charge = Charge::new(&session.meter, bytes + OVERHEAD);
     let deposit = session.traffic.deposit(charge);
-    let meetings: Meetings = arrivals
+    let awaited: RendezvousList = arrivals
         .into_iter()
         .map(|a| session.peers.exchange.arrive(a.key, &a.members, a.rank, a.given))
         .collect();
     let value = OnceLock::new();
-    Value::Pending(Arc::new(Pending { start: cx.id, shape, meetings, finish, deposit, value }))
+    Value::Pending(Arc::new(Pending { start: cx.id, shape, awaited, finish, deposit, value }))
 }
 
 /// Tensors whose storage no longer belongs to the device, and their bytes: copies, except of those that are

@@ -11,7 +11,7 @@ use hlo::{AttrKey, with_element_type};
 use super::super::Cx;
 use super::super::common::dims;
 use super::{Arrival, Finish, arrive, copied, copy_box, detached, result_shape, results, zeros_like};
-use crate::device::exchange::{Key, Meetings};
+use crate::device::exchange::{RendezvousKey, RendezvousList};
 use crate::device::participants::pairs;
 use crate::error::Result;
 use crate::ops::Args;
@@ -20,7 +20,7 @@ use crate::value::{Sizes, Tensor, Value};
 /// The action of a device on receipt.
 #[derive(Debug)]
 pub(crate) struct Taking {
-    /// Those of the meetings in which it is the target.
+    /// Those of the rendezvous in which it is the target.
     from: Vec<usize>,
     how: How,
 }
@@ -51,7 +51,7 @@ pub(super) fn begin(cx: &Cx<'_>, args: Args) -> Result<Value> {
     let mut from = Vec::new();
     let mut arrivals = Vec::with_capacity(mine.len());
     for (number, &(pair, source, target)) in mine.iter().enumerate() {
-        let key = Key::Pair { instr: cx.id, pair, source, execution };
+        let key = RendezvousKey::Pair { instr: cx.id, pair, source, execution };
         let members = if source == target { vec![source] } else { vec![source, target] };
         let given = if source == me { sent.next().unwrap_or_default() } else { Vec::new() };
         if target == me {
@@ -61,7 +61,7 @@ pub(super) fn begin(cx: &Cx<'_>, args: Args) -> Result<Value> {
     }
     let taking = Taking { from, how };
     if arrivals.is_empty() {
-        return result(cx, &taking, &Meetings::new());
+        return result(cx, &taking, &RendezvousList::new());
     }
     Ok(arrive(cx, result_shape(cx).clone(), Finish::Permute(taking), arrivals, bytes))
 }
@@ -172,8 +172,8 @@ fn clamped(cx: &Cx<'_>, start: &[i64], sizes: &[usize], buffer: &Tensor) -> Resu
 }
 
 /// The values that the sources sent.
-pub(super) fn result(cx: &Cx<'_>, taking: &Taking, meetings: &Meetings) -> Result<Value> {
-    let mut received = taking.from.iter().map(|&i| meetings[i].contributions().next().unwrap_or(&[]));
+pub(super) fn result(cx: &Cx<'_>, taking: &Taking, awaited: &RendezvousList) -> Result<Value> {
+    let mut received = taking.from.iter().map(|&i| awaited[i].contributions().next().unwrap_or(&[]));
     match &taking.how {
         How::Whole { zeros } => match received.next() {
             None => results(cx, zeros.clone()),

@@ -17,7 +17,7 @@ use hlo::{Instruction, Module, Shape};
 use super::super::{Args, Cx};
 use super::{Arrival, Finish, arrive, copy_box, detached, no_lanes, results, settled};
 use crate::custom_call::Call;
-use crate::device::exchange::{Key, Meeting};
+use crate::device::exchange::{Rendezvous, RendezvousKey};
 use crate::device::sdy;
 use crate::device::tiling::Tiling;
 use crate::error::Result;
@@ -146,8 +146,8 @@ fn sdy_shardings(
 pub(crate) enum Part {
     /// It is there.
     There(Tensor),
-    /// The shards of the meeting's members, in the order of tiles.
-    Shards { meeting: usize, tiling: Tiling, whole: Vec<usize> },
+    /// The shards of the rendezvous' members, in the order of tiles.
+    Shards { rendezvous: usize, tiling: Tiling, whole: Vec<usize> },
 }
 
 /// Runs a call.
@@ -229,8 +229,8 @@ fn exchange(
         bytes += more;
         // Groups of the operands of one call are numbered one operand after the other.
         let number = n as u32 * devices.count() + replica * devices.partitions + group as u32;
-        let key = Key::Group { instr: cx.id, group: number, execution };
-        parts.push(Part::Shards { meeting: arrivals.len(), tiling, whole: sizes(&whole).to_vec() });
+        let key = RendezvousKey::Group { instr: cx.id, group: number, execution };
+        parts.push(Part::Shards { rendezvous: arrivals.len(), tiling, whole: sizes(&whole).to_vec() });
         arrivals.push(Arrival { key, members, rank: tile, given });
     }
     let promise = arrive(cx, cx.instr.shape.clone(), Finish::Shards(parts), arrivals, bytes);
@@ -258,12 +258,12 @@ fn members(cx: &Cx<'_>, group: &[i64], replica: u32) -> Result<Arc<[u32]>> {
 }
 
 /// The arrays of the result, after everybody has arrived.
-pub(super) fn finished(cx: &Cx<'_>, parts: &[Part], meetings: &[Arc<Meeting>]) -> Result<Value> {
+pub(super) fn finished(cx: &Cx<'_>, parts: &[Part], awaited: &[Arc<Rendezvous>]) -> Result<Value> {
     let whole = parts.iter().map(|part| match part {
         Part::There(x) => Ok(x.clone()),
-        Part::Shards { meeting, tiling, whole } => {
+        Part::Shards { rendezvous, tiling, whole } => {
             let shards: Vec<&Tensor> =
-                meetings[*meeting].contributions().filter_map(<[Tensor]>::first).collect();
+                awaited[*rendezvous].contributions().filter_map(<[Tensor]>::first).collect();
             joined(cx, &shards, tiling, whole)
         }
     });

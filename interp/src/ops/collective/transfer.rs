@@ -14,7 +14,7 @@ use hlo::{AttrKey, Shape};
 use super::super::Cx;
 use super::super::control::first;
 use super::{Arrival, Finish, arrive, detached, settled};
-use crate::device::exchange::{Key, Meeting};
+use crate::device::exchange::{Rendezvous, RendezvousKey};
 use crate::device::participants::{peer, within};
 use crate::engine::fits;
 use crate::error::Result;
@@ -71,7 +71,7 @@ fn meet(
     let channel = channel(cx);
     let sends = matches!(finish, Finish::Sent);
     let number = cx.session.traffic.transfer(channel, if sends { target } else { source }, sends);
-    let key = Key::Transfer { channel, source, target, number };
+    let key = RendezvousKey::Transfer { channel, source, target, number };
     let members: Arc<[u32]> = [source, target].into();
     arrive(cx, shape, finish, vec![Arrival { key, members, rank: usize::from(!sends), given }], bytes)
 }
@@ -126,7 +126,7 @@ pub(super) fn recv_done(cx: &Cx<'_>, args: Args) -> Result<Value> {
 }
 
 /// The value that the source sent, in the shape that the receive declares.
-pub(super) fn received(cx: &Cx<'_>, meeting: &Meeting) -> Result<Value> {
+pub(super) fn received(cx: &Cx<'_>, rendezvous: &Rendezvous) -> Result<Value> {
     fn build(shape: &Shape, sent: &mut impl Iterator<Item = Tensor>) -> Option<Value> {
         Some(match shape {
             Shape::Array(_) => sent.next()?.into(),
@@ -135,7 +135,7 @@ pub(super) fn received(cx: &Cx<'_>, meeting: &Meeting) -> Result<Value> {
             Shape::Buffer(inner) => build(inner, sent)?,
         })
     }
-    let sent = meeting.contributions().next().unwrap_or(&[]);
+    let sent = rendezvous.contributions().next().unwrap_or(&[]);
     let copies = sent.iter().map(|x| super::copied(cx, x)).collect::<Result<Vec<_>>>()?;
     let shape = cx.instr.shape.as_tuple().and_then(<[Shape]>::first).unwrap_or(&cx.instr.shape);
     let mut rest = copies.into_iter();
@@ -145,7 +145,7 @@ pub(super) fn received(cx: &Cx<'_>, meeting: &Meeting) -> Result<Value> {
             let shapes: Vec<String> = sent.iter().map(|x| x.shape().to_string()).collect();
             let message = format!(
                 "device {} sends {}, but {} is expected",
-                meeting.members[0],
+                rendezvous.members[0],
                 shapes.join(", "),
                 shape.without_layout()
             );

@@ -16,7 +16,7 @@ pub(crate) mod text_only;
 /// A kind of message.
 #[derive(Debug)]
 pub(crate) struct MessageType {
-    /// The name in package `xla`.
+    /// The name: in package `xla`, or with its package if that is another.
     pub(crate) name: &'static str,
     /// Its fields, by number.
     pub(crate) fields: &'static [Field],

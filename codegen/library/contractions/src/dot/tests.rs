@@ -2,6 +2,7 @@
 
 mod ahead;
 
+use hlo::elided::splitmix64;
 use hlo::num_complex::Complex;
 use hlo::{Buffer, BufferOf, ElementType, Module, TypeClass, with_buffer, with_element_type};
 use hlo_arithmetic::scalar::{Carrier, Scalar};
@@ -17,11 +18,9 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn bits(&mut self) -> u64 {
+        let drawn = splitmix64(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        drawn
     }
 
     pub(crate) fn below(&mut self, n: usize) -> usize {

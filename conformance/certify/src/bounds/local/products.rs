@@ -135,7 +135,7 @@ impl Products for Matrices {
 
 /// The factor of the sum of magnitudes of `k` products in the error bound.
 fn growth(k: usize) -> f64 {
-    let unit = Format::of(ElementType::F32).map_or(f64::INFINITY, Format::unit);
+    let unit = Format::of(ElementType::F32).map_or(f64::INFINITY, Format::unit_roundoff);
     gamma(k as f64 + 1.0, unit)
 }
 

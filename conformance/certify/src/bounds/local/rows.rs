@@ -643,7 +643,7 @@ fn sums(low: &[f32], high: &[f32]) -> (f64, f64, f64) {
 
 /// The ends of a sum of `count` terms of f32, whose exact value is between two numbers.
 pub(super) fn concluded(low: f64, high: f64, magnitude: f64, count: f64) -> (f32, f32) {
-    let unit = Format::of(ElementType::F32).map_or(f64::INFINITY, Format::unit);
+    let unit = Format::of(ElementType::F32).map_or(f64::INFINITY, Format::unit_roundoff);
     let off = gamma(count, unit) * magnitude;
     known((low - off) as f32, (high + off) as f32)
 }

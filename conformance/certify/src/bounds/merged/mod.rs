@@ -84,7 +84,7 @@ fn rounding_of(case: &Case<'_>, ty: ElementType) -> Option<Rounding> {
     let format = Format::of(ty)?;
     let flush = case.settings.allowances.flush_denormals;
     let small = if flush { format.flushes_below() } else { format.min_positive() };
-    Some(Rounding { format, unit: format.unit(), small })
+    Some(Rounding { format, unit: format.unit_roundoff(), small })
 }
 
 /// The relative error of an elementary function, exact or not.

@@ -267,3 +267,44 @@ fn what_is_too_large_stays_large() {
     // Twice the greatest number is infinite, rounded or not.
     assert_eq!(classes(product, &x, f32::MAX), [1, 3]);
 }
+
+/// Of 768 terms in bf16 gamma is 19: that a sum of magnitudes is no less than the largest of them is what is
+/// left, in any order.
+#[test]
+fn sums_of_one_sign_in_narrow_types_have_that_sign() {
+    let narrow = Allowances { narrow_accumulator: true, reorder_regions: true, ..Allowances::STRICT };
+    for (sign, opcode) in [(1.0, "abs(x)"), (-1.0, "negate(m)")] {
+        let text = format!(
+            "HloModule m\nadd {{ a = bf16[] parameter(0)\n b = bf16[] parameter(1)\n ROOT c = bf16[] add(a, b) }}\nENTRY e {{ x = bf16[768] parameter(0)\n m = bf16[768] abs(x)\n y = bf16[768] {opcode}\n z = bf16[] constant(0)\n ROOT s = bf16[] reduce(y, z), dimensions={{0}}, to_apply=add }}"
+        );
+        let x: Vec<f32> = (0..768).map(|i| if i == 5 { 3.0 } else { 0.5 - (i % 2) as f32 }).collect();
+        let bounds = &certified(&text, &[&x], narrow)[0].1;
+        let admits = |v: f64| bounds.hard.admits(0, sign * v);
+        // One after the other it is 128 in the end, where half a unit is lost.
+        assert!(admits(390.0) && admits(128.0) && admits(3.0), "{bounds:?}");
+        assert!(!admits(-390.0) && !admits(0.0) && !admits(2.0), "{bounds:?}");
+    }
+}
+
+/// The logarithm of what may be zero is explained down to that of the least number, not to the least number.
+#[test]
+fn functions_beside_a_pole_are_explained_to_the_nearest_number() {
+    for (function, largest) in [("log", 104.0), ("atanh", 10.0), ("log-plus-one", 89.0)] {
+        // The product is off by 2^-24 of 1e12, the difference by more than 1, so that of both may be 0 or 1.
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[1] parameter(0)\n c = f32[1] constant({{1e12}})\n d = f32[1] multiply(x, c)\n s = f32[1] subtract(d, d)\n l = f32[1] logistic(s)\n ROOT r = f32[1] {function}(l) }}"
+        );
+        let contraction = Allowances { contraction: true, ..Allowances::STRICT };
+        let bounds = &certified(&text, &[&[0.7]], contraction)[0].1;
+        assert!(bounds.soft.at(0) <= largest, "{function}: {bounds:?}");
+    }
+}
+
+/// A copy of a tuple is as each part of it.
+#[test]
+fn copies_of_tuples_have_the_bounds_of_their_parts() {
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] exponential(x)\n t = (f32[2], f32[2]) tuple(x, y)\n ROOT c = (f32[2], f32[2]) copy(t) }";
+    let all = certified(text, &[&[1.0, 2.0]], Allowances::LOOSE);
+    assert!(all[0].1.is_exact());
+    assert!(all[1].1.hard.at(0) > 0.0 && all[1].1.hard.at(0) < 1e-5, "{:?}", all[1].1);
+}

@@ -209,6 +209,15 @@ fn specials_move_with_their_elements() {
     let of = |rest: &str| specials(&sum(rest), &[x], Allowances::STRICT);
     assert_eq!(of("ROOT r = f32[2] reverse(s), dimensions={0}"), [Special::NONE, Special::POSITIVE]);
     assert_eq!(of("ROOT r = f32[2] negate(s)"), [Special::NEGATIVE, Special::NONE]);
+    // Of several operands, and by indices.
+    for moved in [
+        "c = f32[2] constant({1, 2})\n ROOT r = f32[4] concatenate(c, s), dimensions={0}",
+        "ROOT r = f32[4] pad(s, z), padding=2_0",
+        "i = s32[4,1] constant({{1}, {1}, {0}, {1}})\n ROOT r = f32[4] gather(s, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}",
+        "o = s32[] constant(2)\n c = f32[4] constant({1, 2, 3, 4})\n ROOT r = f32[4] dynamic-update-slice(c, s, o)",
+    ] {
+        assert_eq!(of(moved), [Special::NONE, Special::NONE, Special::POSITIVE, Special::NONE], "{moved}");
+    }
 }
 
 /// Epsilon is less than half the least number of the type, so that with a variance of 0 an engine which

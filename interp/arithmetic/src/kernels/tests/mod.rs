@@ -4,6 +4,7 @@ mod conv;
 mod gemm;
 mod sums;
 
+use hlo::elided::splitmix64;
 use std::fmt::Debug;
 
 /// Runs `f` on pools of 1, 2 and 8 threads and on none, and requires the same result of all.
@@ -21,11 +22,9 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
+        let drawn = splitmix64(self.0);
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        drawn
     }
 
     /// Uniform in -1..1, with 53 random bits.

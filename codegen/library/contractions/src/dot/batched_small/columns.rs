@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::{BatchedSmall, Extents, Operands};
 use crate::dot::step::Step;
 
-/// Rows that are computed at a time.
-const ROWS: usize = 4;
+/// The maximum number of rows of a register tile.
+const MAX_TILE_ROWS: usize = 4;
 
 /// A function that computes the products of some matrices.
 type Products<S> =
@@ -77,7 +77,7 @@ unsafe fn high<S: Step, const VECTORS: usize>(
     let Extents { m, n, .. } = small.extents;
     for (index, matrix) in matrices.enumerate() {
         let [a, b] = operands.of(matrix);
-        for row in (0..m).step_by(ROWS) {
+        for row in (0..m).step_by(MAX_TILE_ROWS) {
             let a = a.wrapping_offset(row as isize * small.left[0]);
             // SAFETY: the caller's: the rows are there.
             unsafe {
@@ -86,7 +86,7 @@ unsafe fn high<S: Step, const VECTORS: usize>(
                     1 => tile::<S, 1, VECTORS, 0>(small, a, b, to),
                     2 => tile::<S, 2, VECTORS, 0>(small, a, b, to),
                     3 => tile::<S, 3, VECTORS, 0>(small, a, b, to),
-                    _ => tile::<S, ROWS, VECTORS, 0>(small, a, b, to),
+                    _ => tile::<S, MAX_TILE_ROWS, VECTORS, 0>(small, a, b, to),
                 }
             }
         }
