@@ -26,6 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         function("judging/a finding remembers how it was judged", findings),
         function("judging/results without elements have no shares", nothing_to_compare),
         function("judging/a substitution whose sums may overflow", overflowing_substitution),
+        function("judging/bits of integers that are open are open on all devices", open_bits),
     ]
 }
 
@@ -572,6 +573,31 @@ pub(crate) fn judged(text: &str, argument: ArrayLiteral, results: Vec<(Vec<Array
         let o = hlo(&["run", &file, "--inputs", &ins, "--save-mismatch", "none", "--platform", &engine]);
         assert_eq!(last(&o), verdict, "{text}\n{results:?}\n{}", out(&o));
     }
+}
+
+/// `and` of integers is not monotone: of 1 that may be 0 and of 0 that may be 1 it is either.
+fn open_bits() {
+    let d = Dir::new();
+    let file = d.file(
+        "m.hlo",
+        "HloModule m, replica_count=2
+f { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] and(a, b) }
+ENTRY e {
+  x = f32[1] parameter(0)
+  z = f32[1] constant({0})
+  c = pred[1] compare(z, x), direction=GE
+  i = s32[1] convert(c)
+  ROOT r = s32[1] all-reduce(i), replica_groups={}, to_apply=f
+}
+",
+    );
+    let path = d.path("inputs.npz");
+    let (a, b) = (array(Buffer::F32(vec![-1e-40])), array(Buffer::F32(vec![1e-40])));
+    npz::write(&path, &[("d0.arg0".to_owned(), &a), ("d1.arg0".to_owned(), &b)]).unwrap();
+    let ins = path.to_str().unwrap();
+    let open = ["--max-undecided", "100%", "--save-mismatch", "none"];
+    let run = ["run", &file, "--inputs", ins, "--platform", "interpreter:flush"];
+    ends(&hlo(&[&run[..], &open].concat()), 0);
 }
 
 /// A fold that may be done in any order says nothing of its result; of an operand that is wrong it is wrong

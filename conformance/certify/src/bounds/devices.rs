@@ -111,6 +111,7 @@ impl Collective<'_> {
         let results = self.result.arrays();
         let exact = self.all().all(|p| p.leaf.bounds.is_exact());
         let number = results.iter().any(|t| Format::of(t.element_type()).is_some());
+        let predicates = results.iter().all(|t| t.element_type() == ElementType::Pred);
         let region = self.instr.attrs.computation(AttrKey::ToApply);
         let by = region.and_then(|c| rules::monoid(self.module, c));
         let sum = number && by == Some(Opcode::Add);
@@ -125,9 +126,9 @@ impl Collective<'_> {
         let found = |mode: Mode| match (region, by) {
             (None, _) => self.moved(mode),
             (Some(_), Some(Opcode::Add)) if number => self.summed(mode),
-            (Some(_), Some(Opcode::Maximum | Opcode::Minimum | Opcode::And | Opcode::Or)) => {
-                self.extremes(mode)
-            }
+            (Some(_), Some(Opcode::Maximum | Opcode::Minimum)) => self.extremes(mode),
+            // Of integers they are not monotone.
+            (Some(_), Some(Opcode::And | Opcode::Or)) if predicates => self.extremes(mode),
             (Some(_), Some(Opcode::Multiply)) if number => self.multiplied(mode),
             (Some(c), _) if self.is_extreme(c) => self.extremes(mode),
             (Some(_), _) => None,

@@ -143,17 +143,23 @@ fn apart(a: &Tensor, b: &Tensor, i: usize) -> f64 {
 
 /// Bounds of folds of one element, for results that have no bound otherwise.
 pub(super) fn beside_one(case: &Case<'_>, leaves: &mut [Leaf]) {
-    let open = |radii: &Radii, i: usize| radii.at(i).is_infinite();
-    let any = |leaf: &Leaf, t: &Tensor| (0..t.len()).any(|i| open(&leaf.bounds.hard, i));
+    // Radii that are small beside the value are not worth another run; those of zeros are about their sign.
+    let coarse = |r: f64, v: f64| r.is_infinite() || v != 0.0 && r > v / 64.0;
+    let any = |leaf: &Leaf, t: &Tensor| {
+        let v = Numbers::of(t);
+        (0..t.len()).any(|i| coarse(leaf.bounds.hard.at(i), v.modulus(i)))
+    };
     if is_of_one(case) != Some(true) || !leaves.iter().zip(&case.results).any(|(leaf, t)| any(leaf, t)) {
         return;
     }
     let Some(found) = of_one(case).filter(|found| found.len() == leaves.len()) else { return };
     for ((leaf, t), one) in leaves.iter_mut().zip(&case.results).zip(found) {
         let Bounds { soft, hard, .. } = &leaf.bounds;
+        let v = Numbers::of(t);
         let narrowed = |of: &Radii, one: &Radii| {
             let ranges = of.ranges().cloned();
-            let each = |i, r, limits| if open(hard, i) { (one.at(i), one.limits(i)) } else { (r, limits) };
+            let open = |i: usize| coarse(hard.at(i), v.modulus(i));
+            let each = |i, r, limits| if open(i) { (one.at(i), one.limits(i)) } else { (r, limits) };
             of.mapped(t.len(), each).in_ranges(ranges)
         };
         let (soft, hard) = (narrowed(soft, &one.soft), narrowed(hard, &one.hard));

@@ -104,14 +104,16 @@ fn made(case: &Case<'_>, leaves: &mut [Leaf], known: impl Fn(&Leaf) -> bool) {
         let by_formula = has_formulas(case, t.element_type());
         let zeros = linear::zero_denominators(case, k).unwrap_or_default();
         let each = (0..v.len()).map(|i| {
+            // Those of an applied computation.
+            let known = leaf.bounds.specials.at(i);
             if leaf.bounds.hard.at(i).is_finite() {
-                return leaf.bounds.specials.at(i);
+                return known;
             }
             let divides = zeros.get(i).copied().unwrap_or_default();
             let formula = by_formula && !v.is_finite(i) || divides;
             let formula = if formula { Special::ANY } else { Special::NONE };
             let overflow = if k == 0 { of_order.get(i).copied().unwrap_or_default() } else { Special::NONE };
-            formula.or(overflow).or(at_pole(case, i))
+            known.or(formula).or(overflow).or(at_pole(case, i))
         });
         leaf.bounds.specials = Specials::new(each.collect());
     }

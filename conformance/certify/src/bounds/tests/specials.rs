@@ -220,6 +220,15 @@ fn specials_move_with_their_elements() {
     }
 }
 
+/// What a computation makes of its parameters, the map that applies it does.
+#[test]
+fn maps_have_the_specials_of_what_they_apply() {
+    let text = "HloModule m\nf { a = f32[] parameter(0)\n ROOT d = f32[] divide(a, a) }\nENTRY e { x = f32[2] parameter(0)\n ROOT m = f32[2] map(x), dimensions={0}, to_apply=f }";
+    let flush = Allowances { flush_denormals: true, ..Allowances::STRICT };
+    let found = specials(text, &[&[1e-40, 1.0]], flush);
+    assert!(found[0].has(Special::NAN) && found[1] == Special::NONE, "{found:?}");
+}
+
 /// Epsilon is less than half the least number of the type, so that with a variance of 0 an engine which
 /// computes in it divides by 0.
 #[test]
