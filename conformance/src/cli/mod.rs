@@ -312,6 +312,14 @@ impl CustomCallOptions {
     /// Rewrites a program accordingly.
     fn apply(&self, program: &mut Program, memory_limit: u64) -> Result<(), Failure> {
         self.load()?;
+        let twice = self
+            .custom_call
+            .iter()
+            .enumerate()
+            .find(|(i, s)| self.custom_call[..*i].iter().any(|earlier| earlier.target == s.target));
+        if let Some((_, s)) = twice {
+            return Err(Failure::usage(format!("--custom-call {}=... is given twice", s.target)));
+        }
         custom_calls::apply(&self.custom_call, &mut program.module, memory_limit)
     }
 }

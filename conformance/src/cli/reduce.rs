@@ -102,7 +102,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
             )));
         }
     }
-    let (oracle, identity): (Box<dyn Oracle>, String) = oracle(options, ui)?;
+    let (oracle, identity, differential) = oracle(options, ui)?;
     let jobs = if options.jobs == 0 {
         std::thread::available_parallelism().map_or(1, usize::from)
     } else {
@@ -137,6 +137,11 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
     let report = match reduce::reduce(&original, &*oracle, &settings, &mut progress) {
         Ok(report) => report,
         Err(NotReduced::NoFailure) => {
+            // Where the reference has no results, nothing was compared.
+            if let Some(Err((exit, why))) = differential.map(|d| d.reference_results(&original)) {
+                let message = format!("{}: {}", options.program, why.message);
+                return Err(Failure::new(exit, format!("{message}: there is nothing to compare with")));
+            }
             return Err(Failure::new(
                 Exit::Differs,
                 format!("{}: {}", options.program, NotReduced::NoFailure),
@@ -226,7 +231,10 @@ fn same_file(a: &Path, b: &Path) -> bool {
     a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
-fn oracle(options: &Options, ui: &Ui) -> Result<(Box<dyn Oracle>, String), Failure> {
+/// What is asked of candidates, the words that tell it from others, and the engines if it compares two.
+type Asked = (Box<dyn Oracle>, String, Option<Differential>);
+
+fn oracle(options: &Options, ui: &Ui) -> Result<Asked, Failure> {
     if let Some(command) = &options.command {
         let output = options.matched.clone().map_or(Match::Any, Match::Text);
         let identity = format!("command {command} {output:?}");
@@ -238,6 +246,7 @@ fn oracle(options: &Options, ui: &Ui) -> Result<(Box<dyn Oracle>, String), Failu
                 trouble: Trouble::default(),
             }),
             identity,
+            None,
         ));
     }
     let folder = Path::new(&options.program);
@@ -275,7 +284,7 @@ fn oracle(options: &Options, ui: &Ui) -> Result<(Box<dyn Oracle>, String), Failu
     };
     let policy = serde_json::to_string(&settings.policy).unwrap_or_default();
     let identity = format!("engines {reference},{engine} {policy}");
-    Ok((Box::new(differential), identity))
+    Ok((Box::new(differential.clone()), identity, Some(differential)))
 }
 
 fn begin(ui: &Ui, signature: &str, original: &Candidate) {

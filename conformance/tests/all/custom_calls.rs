@@ -179,6 +179,9 @@ fn misfits() {
     let missing = dir.path("missing.npz");
     let o = hlo(&["run", &unknown, "--custom-call", &format!("Mine={}", missing.display())]);
     ends(&o, 2);
+    let o = hlo(&["run", &unknown, "--custom-call", "Mine=zeros", "--custom-call", "Mine=identity"]);
+    ends(&o, 2);
+    assert!(err(&o).contains("is given twice"), "{}", err(&o));
     // Another target: the call is refused as before.
     ends(&hlo(&["run", &unknown, "--custom-call", "Other=zeros"]), 5);
 }

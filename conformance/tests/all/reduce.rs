@@ -120,4 +120,14 @@ fn usage() {
     assert!(said.contains("two are needed"), "{said}");
     assert_eq!(at(&[]).0, Some(2), "neither engines nor a command");
     assert_eq!(at(&["--command", "false", "--max-time", "2 weeks"]).0, Some(2));
+    // Nothing is compared with what the reference cannot run.
+    let unknown = dir.file(
+        "unknown.hlo",
+        "HloModule m\nENTRY e { x = f32[] parameter(0)\n ROOT c = f32[] custom-call(x), custom_call_target=\"Mine\" }\n",
+    );
+    let out = hlo(&["reduce", &unknown, "--engines", "interpreter,cpu"]);
+    assert_eq!(out.status.code(), Some(5), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("nothing to compare with"), "{}", text(&out.stderr));
+    let recorded = format!("recorded:{}", dir.path("none.npz").display());
+    assert_eq!(hlo(&["run", &program, "--platform", &recorded]).status.code(), Some(2));
 }

@@ -72,8 +72,13 @@ impl Prefix {
         const ENDS: &[u8] = b"])>:|\"'(Z+-";
         /// What pytest puts before the lines of a message.
         const OF_ERRORS: &str = "E";
-        let last = text.trim_end().bytes().last()?;
-        if !(last.is_ascii_digit() || ENDS.contains(&last) || text.trim_end() == OF_ERRORS) {
+        /// What container runtimes (CRI) put between the time and a line: the stream, and whether the line is
+        /// whole.
+        const OF_CONTAINERS: [&str; 4] = [" stdout F", " stderr F", " stdout P", " stderr P"];
+        let trimmed = text.trim_end();
+        let last = trimmed.bytes().last()?;
+        let marked = trimmed == OF_ERRORS || OF_CONTAINERS.iter().any(|mark| trimmed.ends_with(mark));
+        if !(last.is_ascii_digit() || ENDS.contains(&last) || marked) {
             return None;
         }
         let bytes = text.as_bytes();

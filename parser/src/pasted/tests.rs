@@ -62,6 +62,7 @@ fn prefixes_of_logs_are_left_out() {
     reads(&each_line(|i, l| format!("{:>6}\t{l}", i + 1)), "13 lines");
     reads(&each_line(|_, l| format!("worker-1  | {l}")), "13 lines");
     reads(&each_line(|_, l| format!("2024-01-01T00:00:00.0000000Z {l}")), "13 lines");
+    reads(&each_line(|i, l| format!("2024-08-12T10:11:0{}.12345Z stdout F {l}", i % 10)), "13 lines");
     // Only the first line of a message has it, and other messages stand between.
     reads(&format!("2024-01-01 12:00:00.1: I xla/service/foo.cc:12] {PLAIN}"), "prefix of 1 line");
     let other = tensorflow.replacen(

@@ -110,6 +110,9 @@ fn make(name: &str, timeout: Duration) -> Result<Arc<dyn Engine>, Failure> {
             let program = frontend::load(path).map_err(|r| r.failure(false))?;
             Arc::new(FormEngine::new(name.to_owned(), program.module))
         }
+        ("recorded", Some(path)) if !std::path::Path::new(path).exists() => {
+            return Err(Failure::usage(format!("{name}: there is no file {path}")));
+        }
         ("recorded", Some(path)) => Arc::new(RecordedEngine::new(path)),
         ("pjrt", Some(path)) => Arc::new(PjrtEngine::new(path)),
         ("xla-gpu", Some(folder)) => Arc::new(XlaGpuEngine::folder(folder)?),

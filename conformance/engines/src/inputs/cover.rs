@@ -138,7 +138,15 @@ impl Cover {
             (Opcode::Subtract, _) => self.mapped(|x| constant - x),
             (Opcode::Multiply, _) => self.mapped(|x| x / constant),
             (Opcode::Divide, 0) => self.mapped(|x| x * constant),
-            (Opcode::Maximum | Opcode::Minimum, _) => self.clone(),
+            // They cut off at the constant, whatever is behind them: both sides of it, too.
+            (Opcode::Maximum | Opcode::Minimum, _) => {
+                let mut both = self.clone();
+                let is_inside = |&(low, high): &(f64, f64)| low < constant && constant < high;
+                if constant.is_finite() && !self.ranges.is_empty() && !self.ranges.iter().any(is_inside) {
+                    both.join(&Cover { points: Vec::new(), ..Cover::around(vec![constant]) });
+                }
+                both
+            }
             _ => Cover::default(),
         }
     }

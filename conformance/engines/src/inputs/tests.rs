@@ -181,6 +181,14 @@ fn floats_are_on_both_sides_of_what_they_are_compared_with() {
     let clamp = by("  l = f32[] constant(-3)\n  h = f32[] constant(6)\n  ROOT r = f32[512] clamp(l, x, h)");
     let x = &gentle(&clamp)[0];
     assert!(sides(x, -3.0)[0] && sides(x, 6.0)[1] && x.iter().any(|x| (-3.0..6.0).contains(x)));
+    // ReLU6: on both sides of 0 and of 6.
+    let relu6 = by(
+        "  z = f32[] constant(0)\n  a = f32[512] broadcast(z), dimensions={}\n  h = f32[] constant(6)\n  b = f32[512] broadcast(h), dimensions={}\n  m = f32[512] maximum(x, a)\n  ROOT r = f32[512] minimum(m, b)",
+    );
+    let x = &gentle(&relu6)[0];
+    assert!(
+        x.iter().any(|&x| x < 0.0) && x.iter().any(|&x| x > 6.0) && x.iter().any(|&x| x > 1.0 && x < 6.0)
+    );
     // With each other: some equal.
     let body = by("  y = f32[512] parameter(1)\n  ROOT r = pred[512] compare(x, y), direction=LT");
     let both = gentle(&body);

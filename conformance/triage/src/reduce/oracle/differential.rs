@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hlo::diag::codes;
+use hlo::diag::{Diagnostic, codes};
+use hlo_execution::run::Finished;
 use hlo_interp::Devices;
+use hlo_system::exit::Exit;
 
 use crate::artifact;
 use crate::differential::differ_within;
@@ -30,6 +32,18 @@ pub struct Differential {
 impl std::fmt::Debug for Differential {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} against {}", self.engine.name(), self.reference.name())
+    }
+}
+
+impl Differential {
+    /// The reference's results for a candidate. Error: why there are none, and the exit code of that.
+    pub fn reference_results(&self, candidate: &Candidate) -> Result<Finished, (Exit, Diagnostic)> {
+        let module = &candidate.module;
+        let mut settings = self.settings;
+        settings.run.devices =
+            Devices::new(module.replica_count(), module.num_partitions()).unwrap_or(Devices::ONE);
+        let subject = Subject::new(module, &candidate.inputs);
+        reference_run(&*self.reference, &subject, &settings).into_results()
     }
 }
 
