@@ -261,6 +261,11 @@ impl Outcome {
         match self {
             Outcome::Finished(f) => Ok(f),
             Outcome::Unsupported(d) => Err((Exit::Unsupported, d)),
+            // Most often it is their number that is another than the program was written for.
+            Outcome::Trap(d) if d.code == codes::PARTICIPANTS => Err((
+                Exit::Trap,
+                d.note("`--replicas N` and `--partitions N` say how many devices there are"),
+            )),
             Outcome::Trap(d) => Err((Exit::Trap, d)),
             Outcome::WrongInputs(d) => Err((Exit::Usage, d)),
             Outcome::Crashed(d) => Err((Exit::of_crash(&d), d)),
@@ -303,5 +308,18 @@ pub fn flatten(literal: Literal, out: &mut Vec<ArrayLiteral>) {
         Literal::Array(a) => out.push(a),
         Literal::Tuple(t) => t.into_iter().for_each(|l| flatten(l, out)),
         Literal::Token => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn participants_that_do_not_fit_name_the_options() {
+        let trap = |code| Outcome::Trap(Diagnostic::error(code, Span::NONE, "why")).into_results();
+        let notes = |code| trap(code).err().map(|(_, d)| d.notes);
+        assert!(notes(codes::PARTICIPANTS).is_some_and(|all| all[0].contains("--partitions N")));
+        assert!(notes(codes::ENGINE_FAILED).is_some_and(|all| all.is_empty()));
     }
 }

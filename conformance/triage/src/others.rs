@@ -9,7 +9,7 @@
 //!
 //! A compiler that has no kernel for an operation writes it out wherever it stands, and takes its other
 //! liberties in what comes of that: so operations with several steps are written out alone and all together,
-//! these also with excess precision and with reciprocals.
+//! these also with excess precision, with reciprocals and with contraction.
 //!
 //! **Invariants:** a run takes liberties that are granted and no others; nothing is called wrong for what one
 //! says; none is made before it is asked for.
@@ -123,10 +123,12 @@ impl<'a> Others<'a> {
                 others.rewritten(steps, &[], region, settings);
             }
             // Means divide by what repeats numbers.
-            let [excess, reciprocals] = ["excess", "reciprocals"].map(by_name);
+            let [excess, reciprocals, fma] = ["excess", "reciprocals", "fma"].map(by_name);
             others.rewritten(steps, &[excess], region, settings);
             others.rewritten(steps, &[reciprocals], region, settings);
             others.rewritten(steps, &[reciprocals, excess], region, settings);
+            others.rewritten(steps, &[fma], region, settings);
+            others.rewritten(steps, &[reciprocals, fma], region, settings);
         }
         others
     }

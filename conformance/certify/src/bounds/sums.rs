@@ -491,8 +491,11 @@ pub(super) fn is_index_operand(case: &Case<'_>, k: usize) -> bool {
     }
 }
 
-/// Whether an index may be another one in an engine's run.
+/// Whether an index may be another one in an engine's run. What select-and-scatter selects, `windows` says.
 pub(super) fn has_inexact_indices(case: &Case<'_>, radii: &[Radii]) -> bool {
+    if case.opcode() == Opcode::SelectAndScatter {
+        return false;
+    }
     let flushed = |t: &Tensor| {
         let Some(f) = Format::of(t.element_type()) else { return false };
         let x = Numbers::of(t);

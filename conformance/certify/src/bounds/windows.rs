@@ -6,25 +6,30 @@
 //! meets, it goes on. That is so of the best by an order (`GE` and the like) that no other ties with. In
 //! windows without such an element (ties, NaNs, computations that are no order) any element may be selected.
 //!
+//! In the reference's order, too, a comparison of elements that are off may fall otherwise: where one of a
+//! window may, any of its elements may be selected.
+//!
 //! Soft bounds take the reference's selection, as for any other decision.
 
 use std::sync::Arc;
 
 use hlo::{AttrKey, Opcode};
-use hlo_interp::Tensor;
 
-use super::lifted::{Lifted, taken};
+use super::lifted::{Lifted, leaf_at, taken};
 use super::limits::Limits;
-use super::rules::Case;
+use super::rules::{Arg, Case};
 use super::{Bounds, Leaf, folds};
 
 /// The most elements of all windows together that are looked at.
 const MAX_WINDOW_ELEMENTS: usize = 1 << 26;
 
 /// Makes the hard bounds of elements infinite that are in windows whose selection depends on the order, where
-/// engines may choose it.
+/// engines may choose it, or on how far elements are off.
 pub(super) fn reach(case: &Case<'_>, leaves: &mut [Leaf]) {
-    if case.opcode() != Opcode::SelectAndScatter || !case.settings.allowances.reorder_regions {
+    let allowed = &case.settings.allowances;
+    let exact = case.args.first().is_none_or(|a| a.leaf.bounds.is_exact());
+    let decided = exact && !allowed.reorder_regions && !allowed.flush_denormals;
+    if case.opcode() != Opcode::SelectAndScatter || decided {
         return;
     }
     let [leaf] = leaves else { return };
@@ -39,32 +44,35 @@ pub(super) fn reach(case: &Case<'_>, leaves: &mut [Leaf]) {
     }
 }
 
-/// Which elements of the operand are in windows whose selection depends on the order. `None`: it is not
-/// worked out.
+/// Which elements of the operand are in windows whose selection is open. `None`: it is not worked out.
 fn open(case: &Case<'_>) -> Option<Vec<bool>> {
-    let x = case.args.first()?.tensor;
+    let operand = case.args.first()?;
+    let x = operand.tensor;
     let (steps, windows) = folds::selecting_windows(case, MAX_WINDOW_ELEMENTS)?;
     let mut select = Select(Lifted::new(case, case.instr.attrs.computation(AttrKey::Select)?));
     let mut selected: Vec<Option<usize>> = vec![None; windows];
-    for step in &steps {
-        let (lanes, kept, element) = pairs(step, &selected);
-        let stays = select.run(x, &kept, &element)?;
-        lanes
-            .iter()
-            .zip(&element)
-            .zip(stays)
-            .filter(|(_, stays)| !stays)
-            .for_each(|((&lane, &to), _)| selected[lane] = Some(to));
-        step.iter().zip(&mut selected).for_each(|(&element, selected)| *selected = selected.or(element));
-    }
     let mut wins = vec![true; windows];
     for step in &steps {
-        let (lanes, best, element) = pairs(step, &selected);
-        let (kept, replaced) = (select.run(x, &best, &element)?, select.run(x, &element, &best)?);
-        for ((&lane, (best, element)), (kept, stays)) in
-            lanes.iter().zip(best.iter().zip(&element)).zip(kept.into_iter().zip(replaced))
-        {
-            wins[lane] &= best == element || kept && !stays;
+        let (lanes, kept, element) = pairs(step, &selected);
+        let stays = select.run(operand, &kept, &element)?;
+        for ((&lane, &to), (stays, certain)) in lanes.iter().zip(&element).zip(stays) {
+            if !stays {
+                selected[lane] = Some(to);
+            }
+            wins[lane] &= certain;
+        }
+        step.iter().zip(&mut selected).for_each(|(&element, selected)| *selected = selected.or(element));
+    }
+    if case.settings.allowances.reorder_regions {
+        for step in &steps {
+            let (lanes, best, element) = pairs(step, &selected);
+            let kept = select.run(operand, &best, &element)?;
+            let replaced = select.run(operand, &element, &best)?;
+            for ((&lane, (best, element)), (kept, stays)) in
+                lanes.iter().zip(best.iter().zip(&element)).zip(kept.into_iter().zip(replaced))
+            {
+                wins[lane] &= best == element || kept == (true, true) && stays == (false, true);
+            }
         }
     }
     let mut open = vec![false; x.len()];
@@ -95,14 +103,14 @@ fn pairs(step: &[Option<usize>], selected: &[Option<usize>]) -> (Vec<usize>, Vec
 struct Select<'a>(Lifted<'a>);
 
 impl Select<'_> {
-    /// Whether the first of each pair is kept.
-    fn run(&mut self, x: &Tensor, first: &[usize], second: &[usize]) -> Option<Vec<bool>> {
+    /// Whether the first of each pair is kept, and whether every engine keeps the same one.
+    fn run(&mut self, x: &Arg<'_>, first: &[usize], second: &[usize]) -> Option<Vec<(bool, bool)>> {
         if first.is_empty() {
             return Some(Vec::new());
         }
-        let args = vec![taken(x, first), taken(x, second)];
-        let exact = Arc::new(Leaf::default());
-        let (values, _) = self.0.run((args, vec![exact.clone(), exact]))?;
-        Some(values.first()?.slice::<bool>().to_vec())
+        let args = [first, second].map(|of| (taken(x.tensor, of), Arc::new(leaf_at(&x.leaf, of))));
+        let (values, leaves) = self.0.run(args.into_iter().unzip())?;
+        let (kept, leaf) = (values.first()?.slice::<bool>(), leaves.first()?);
+        Some(kept.iter().enumerate().map(|(i, &kept)| (kept, leaf.bounds.hard.at(i) == 0.0)).collect())
     }
 }

@@ -163,7 +163,7 @@ fn roots(cx: &Cx<'_>, given: &[&[Tensor]]) -> Result<Vec<usize>> {
     let n = given.len();
     let fits = |r: &i64| {
         usize::try_from(*r).ok().filter(|&r| r < n).ok_or_else(|| {
-            cx.trap(codes::PARTICIPANTS, format!("the root {r} is no place in a group of {n} participants"))
+            cx.trap(codes::PARTICIPANTS, format!("the root {r} is no rank in a group of {n} participants"))
         })
     };
     chosen.iter().map(fits).collect()

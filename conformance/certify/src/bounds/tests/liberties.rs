@@ -579,3 +579,18 @@ fn an_infinite_distance_times_zero_is_a_nan() {
     assert!(hard(text, &[&[-3e38], &[3e38], &[0.0]], Allowances::STRICT)[0].is_infinite());
     assert!(hard(text, &[&[-1e38], &[1e38], &[0.0]], Allowances::STRICT)[0].is_finite());
 }
+
+/// What is selected by comparisons that may fall otherwise is open, and no other window.
+#[test]
+fn windows_of_what_is_off_are_open_where_a_comparison_is() {
+    let text = "HloModule m\nge { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = pred[] compare(a, b), direction=GE }\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\nENTRY e { x = f32[6] parameter(0)\n y = f32[6] tanh(x)\n s = f32[3] parameter(1)\n z = f32[] constant(0)\n ROOT w = f32[6] select-and-scatter(y, s, z), window={size=2 stride=2}, select=ge, scatter=add }";
+    let x: &[f32] = &[0.5, 0.1, 0.25, 0.250_000_03, -1.0, 2.0];
+    for reorder_regions in [false, true] {
+        let allowed = Allowances { reorder_regions, ..Allowances::STRICT };
+        let found = hard(text, &[x, &[1.0, 2.0, 3.0]], allowed);
+        assert_eq!(
+            found.iter().map(|r| r.is_infinite()).collect::<Vec<_>>(),
+            [false, false, true, true, false, false]
+        );
+    }
+}
