@@ -230,6 +230,27 @@ fn angles() {
     same(c(INF, 1.0).atan2(c(1.0, 0.0)), c(NAN, NAN), "not finite");
 }
 
+/// Angles that are small beside 1, correctly rounded (from exact quotients of integers).
+#[test]
+fn small_angles() {
+    for (y, x, angle) in [
+        (c(1.0, 0.0), c(1.5286794e38, 8.860329e36), c(6.519691494460114e-39, -3.778857203113896e-40)),
+        (
+            c(9.313225746154785e-10, 0.0),
+            c(1.0, 0.0009765625),
+            c(9.313216864379058e-10, -9.094938344120174e-13),
+        ),
+        (c(3e-9, -7e-8), c(0.3, 0.7), c(-8.293103448275857e-8, -3.9827586206896305e-8)),
+        (c(1e-200, 2e-200), c(3.0, -1.0), c(1e-201, 7e-201)),
+        (c(1e-10, -1e-10), c(1e300, 1e299), c(8.910891089109e-311, -1.0891089108911e-310)),
+        (c(2.5e-7, 1e-9), c(1.0, 100.0), c(3.4996500349965006e-11, -2.4996500349965e-9)),
+        // Too near to the cut for the series.
+        (c(1e-9, 1e-9), c(1e-300, 1.0), c(1e-9, -1e-9)),
+    ] {
+        same(y.atan2(x), angle, &format!("{y} {x}"));
+    }
+}
+
 /// On the real axis each function is its real part's, where that is defined.
 #[test]
 fn real_axis() {

@@ -79,7 +79,7 @@ pub(super) fn sum_of_products(a: f64, b: f64, c: f64, d: f64) -> Wide {
 }
 
 /// The quotient; see the module's documentation.
-fn divide(a: Complex<f64>, b: Complex<f64>) -> [Wide; 2] {
+pub(super) fn divide(a: Complex<f64>, b: Complex<f64>) -> [Wide; 2] {
     let finite = |z: Complex<f64>| z.re.is_finite() && z.im.is_finite();
     let infinite = |z: Complex<f64>| z.re.is_infinite() || z.im.is_infinite();
     let nan = [Wide::from(f64::NAN); 2];

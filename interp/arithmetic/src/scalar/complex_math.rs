@@ -22,7 +22,7 @@
 use num_complex::Complex;
 
 use super::{
-    complex::sum_of_products,
+    complex::{divide, sum_of_products},
     constants::{LN_2, PI},
     dd::{Dd, Wide, exponent_of, power_of_two, scale, two_product, two_sum},
     dd_math as real, trig,
@@ -553,12 +553,44 @@ pub(super) fn atanh(z: Operand) -> Parts {
     [log.shift(-2).copy_sign(z.re), im]
 }
 
+/// The angle of a quotient `z = y / x` of less than 2^-19 where the principal root of `x^2 + y^2` is near `x`:
+/// `atan(z) = z (1 - z^2/3 + z^4/5 - z^6/7 + ...)`, whose error is one of the result and not of 1. `None`: it
+/// is larger, zero, or the root may be the other one.
+fn small_angle(y: Operand, x: Operand) -> Option<Parts> {
+    /// The next term, `z^8/9`, is below 2^-150.
+    const MAX_EXPONENT: i32 = -20;
+    let quotient = divide(y, x);
+    let exponents = quotient.iter().filter(|part| part.value.hi != 0.0).map(|part| part.normalize().exponent);
+    let e = exponents.max().filter(|&e| e < MAX_EXPONENT)?;
+    // `|y|^2 < Re(x) |x| / 4`: the sum of squares is on the same side of the cut as `x^2`.
+    let far = exponent_of(x.re.abs().max(x.im.abs()));
+    let (c, d) = (scale(x.re, -far), scale(x.im, -far));
+    let cosine = c / core_math::hypot(c, d);
+    if !(x.re > 0.0 && scale(1.0, 2 * e + 3) <= cosine / 4.0) {
+        return None;
+    }
+    let product = |[a, b]: [Dd; 2], [c, d]: [Dd; 2]| [a * c - b * d, a * d + b * c];
+    let z = quotient.map(|part| part.shift(-e).to_dd());
+    let square = product(z, z).map(|part| part.scale(scale(1.0, 2 * e)));
+    let inverse = |n: f64| Dd::from(1.0) / Dd::from(n);
+    let inner = [inverse(5.0) - square[0] * inverse(7.0), -(square[1] * inverse(7.0))];
+    let [re, im] = product(square, inner);
+    let rest = product(z, product(square, [re - inverse(3.0), im]));
+    let sum = |k: usize| Wide { value: z[k] + rest[k], exponent: e };
+    // Of an exact zero the sign is that of larger angles.
+    let im = if quotient[1].value.hi == 0.0 { Wide::from(-0.0) } else { sum(1) };
+    Some([sum(0), im])
+}
+
 pub(super) fn atan2(y: Operand, x: Operand) -> Parts {
     if y.im == 0.0 && x.im == 0.0 {
         return [angle(y.re, Dd::from(x.re)), Wide::from(0.0)];
     }
     if !is_finite(x) || !is_finite(y) {
         return NAN;
+    }
+    if let Some(parts) = small_angle(y, x) {
+        return parts;
     }
     // Both operands times one power of two leave the result.
     let largest =
