@@ -41,6 +41,7 @@
 //! | `reordered`, `selected` | folds in any order ([`hlo_recognize`], `terms`) | by component: a rule above, or a choice |
 //! | `merged` | log-sum-exp, norms, rescaled sums, moments, saturated sums in any order | errors of steps |
 //! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
+//! | `constant_terms` | sums of sums with constants | the roundings of the constants' sum, where engines may gather them |
 //! | `scattered` | elements of a scatter with one update or none | the operand's bounds, or the computation applied once |
 //! | `scans` | scans by other computations than additions | the computation on the slices, one after the other |
 //! | `rounded_twice` | elementwise instructions of types of a byte and less | the same instruction in f64, rounded by way of f16 |
@@ -72,6 +73,7 @@ mod account;
 mod blocks;
 mod cause;
 mod complex;
+mod constant_terms;
 mod decompositions;
 mod denormals;
 mod devices;

@@ -19,9 +19,9 @@ use super::limits::Limits;
 use super::number::Numbers;
 use super::reordered::Order;
 use super::{
-    Bounds, Leaf, Radii, Settings, Tree, Watching, complex, denormals, elementwise, folds, lapack, linear,
-    log_add_exp, movement, multiplied, nans, order, permuted, reciprocals, reflectors, relations, reordered,
-    rounded_twice, scans, special, sums, windows,
+    Bounds, Leaf, Radii, Settings, Tree, Watching, complex, constant_terms, denormals, elementwise, folds,
+    lapack, linear, log_add_exp, movement, multiplied, nans, order, permuted, reciprocals, reflectors,
+    relations, reordered, rounded_twice, scans, special, sums, windows,
 };
 
 /// An array of an operand.
@@ -113,7 +113,7 @@ impl Case<'_> {
         }
         let narrow = |t: &&Tensor| Format::of(t.element_type()).is_some_and(|f| f.precision < 24);
         let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
-        if reciprocals::applies(self) {
+        if reciprocals::applies(self) || constant_terms::applies(self) {
             return false;
         }
         let arithmetic = !moves(self.opcode());
@@ -455,6 +455,10 @@ fn found(case: &Case<'_>, by: Rule, mode: Mode) -> Found {
     if reciprocals::applies(case) {
         found =
             found.into_iter().map(|quotients| reciprocals::widened(case, &radii, quotients, mode)).collect();
+    }
+    if constant_terms::applies(case) {
+        let widened = |sums: Radii| constant_terms::widened(case, &radii, sums, mode);
+        found = found.into_iter().map(widened).collect();
     }
     if case.settings.allowances.excess_precision && rounds(case) {
         let twice = |result: Radii| rounded_twice::widened(case, &radii, result, mode);

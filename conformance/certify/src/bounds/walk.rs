@@ -175,7 +175,7 @@ impl Watcher {
 }
 
 /// The bounds of a value that counts as exact. What is only promised is what it will be; products may still
-/// be left unrounded where they are added; and an engine that keeps excess precision does not read the value
+/// be left unrounded where they are added; NaNs that were computed have the engine's bits; and an engine that keeps excess precision does not read the value
 /// that was rounded to the narrow type.
 fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
     match (value, tree) {
@@ -189,7 +189,8 @@ fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
                 let leaf = Leaf { relations: None, mixed: true, ..(**leaf).clone() };
                 return Tree::Array(Arc::new(leaf));
             }
-            Tree::Array(Arc::new(Leaf::new(Bounds::default(), leaf.product)))
+            let exact = Leaf::new(Bounds::default(), leaf.product);
+            Tree::Array(Arc::new(Leaf { computed: leaf.computed, ..exact }))
         }
         (value, _) => exact_tree(value),
     }

@@ -594,3 +594,32 @@ fn windows_of_what_is_off_are_open_where_a_comparison_is() {
         );
     }
 }
+
+/// `x + (b + c)` beside `(x + b) + c`, with differences and in several types: within the bound, hard and soft.
+#[test]
+fn constant_terms_may_be_gathered() {
+    let allowed = with("reciprocals");
+    for ((b, c), (inner, outer)) in
+        [(1.1f32, 1.3f32), (1e6, -1e6), (0.1, 3e-8), (-7.7, 1e5)].into_iter().flat_map(|constants| {
+            [("add", "add"), ("subtract", "add"), ("add", "subtract")].map(|of| (constants, of))
+        })
+    {
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[512] parameter(0)\n b = f32[] constant({b:e})\n bs = f32[512] broadcast(b), dimensions={{}}\n y = f32[512] {inner}(x, bs)\n c = f32[] constant({c:e})\n cs = f32[512] broadcast(c), dimensions={{}}\n ROOT s = f32[512] {outer}(y, cs) }}"
+        );
+        let x: Vec<f32> = (0..512).map(|i| (i as f32 - 256.0) * 0.037 * 1.5f32.powi(i % 40 - 20)).collect();
+        let (reference, bounds) = certified(&text, &[&x], allowed).remove(0);
+        let reference = <f32 as hlo::BufferOf>::slice(&reference.buffer).unwrap();
+        let sign = |of: &str| if of == "add" { 1.0f32 } else { -1.0 };
+        let constant = sign(inner) * b + sign(outer) * c;
+        for (i, &x) in x.iter().enumerate() {
+            let apart = (f64::from(x + constant) - f64::from(reference[i])).abs();
+            assert!(apart <= bounds.soft.at(i), "{text}: {x}: {apart} of {}", bounds.soft.at(i));
+            assert!(bounds.hard.at(i) < 1e-6 * f64::from(x.abs() + b.abs() + c.abs()));
+        }
+        assert!(certified(&text, &[&x[..]], Allowances::STRICT)[0].1.is_exact());
+    }
+    // What no constant is added to is exact.
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n b = f32[2] constant({1, 2})\n s = f32[2] add(x, b)\n ROOT t = f32[2] add(s, y) }";
+    assert_eq!(hard(text, &[&[1.1, 2.3], &[0.7, 1.9]], allowed), [0.0, 0.0]);
+}
