@@ -8,7 +8,7 @@
 //! **Invariant:** without the liberty (`nan-bits`) nothing changes here.
 
 use hlo::attrs::{CompareType, Direction};
-use hlo::{AttrKey, ElementType, Opcode, TypeClass, with_element_type};
+use hlo::{AttrKey, ComputationId, ElementType, Opcode, TypeClass, with_element_type};
 use hlo_execution::element::{Number, nan_among};
 use hlo_execution::format::Format;
 use hlo_interp::custom_call::{Call, Meaning};
@@ -32,6 +32,24 @@ fn passes_on(case: &Case<'_>) -> bool {
     moves(case.opcode())
         || copies(case)
         || matches!(kind(case.opcode()), Kind::Bits | Kind::Sort | Kind::Topk | Kind::Exchange)
+}
+
+/// Whether the computation of a map looks at bits of floats: of NaNs that it computes they are open, whatever
+/// its operands are.
+pub(super) fn are_seen_by_map(case: &Case<'_>) -> bool {
+    let sees = |&c: &ComputationId| {
+        case.module.instructions(c).any(|id| {
+            let instr = case.module.instr(id);
+            match instr.opcode {
+                Opcode::BitcastConvert => true,
+                Opcode::Compare => instr.attrs.compare_type() == Some(&CompareType::TotalOrder),
+                _ => false,
+            }
+        })
+    };
+    case.settings.allowances.nan_bits
+        && case.opcode() == Opcode::Map
+        && case.instr.attrs.called_computations().iter().any(sees)
 }
 
 /// Widens the bounds of what depends on the bits of a NaN that was computed.

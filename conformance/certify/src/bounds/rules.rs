@@ -113,7 +113,7 @@ impl Case<'_> {
         }
         let narrow = |t: &&Tensor| Format::of(t.element_type()).is_some_and(|f| f.precision < 24);
         let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
-        if reciprocals::applies(self) || constant_terms::applies(self) {
+        if reciprocals::applies(self) || constant_terms::applies(self) || nans::are_seen_by_map(self) {
             return false;
         }
         let arithmetic = !moves(self.opcode());

@@ -196,6 +196,16 @@ fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
     }
 }
 
+/// The bounds of a value that is the reference's own: but for the bits of NaNs that were computed.
+fn injected(site: &Site<'_>, tree: Tree) -> Tree {
+    match tree {
+        _ if matches!(site.instr().opcode, Opcode::Parameter | Opcode::Constant) => tree,
+        Tree::Array(leaf) => Tree::Array(Arc::new(Leaf { computed: true, ..(*leaf).clone() })),
+        Tree::Tuple(parts) => Tree::Tuple(parts.iter().map(|part| injected(site, part.clone())).collect()),
+        Tree::Token | Tree::Promise(..) => tree,
+    }
+}
+
 /// Whether bounds are for values of this form.
 fn fits(value: &Value, tree: &Tree) -> bool {
     match (value, tree) {
@@ -257,7 +267,7 @@ impl Observer for Watcher {
         }
         let scope = self.scope.as_ref();
         if scope.is_some_and(|s| s.injects(site.id) && !s.visits(site.id)) {
-            tree = exact_tree(result);
+            tree = injected(site, exact_tree(result));
         } else if let Some(link) = self.link.as_ref().filter(|_| scope.is_none_or(|s| s.visits(site.id))) {
             let at = At {
                 device: site.device,
@@ -378,7 +388,7 @@ impl Watcher {
                     }
                 }
             }
-            _ if !self.needs(site.id) => Some(exact_tree(result)),
+            _ if !self.needs(site.id) => Some(injected(site, exact_tree(result))),
             Opcode::CustomCall if returned.is_some() => returned,
             _ => self.computed(site, &ended, result),
         };

@@ -210,8 +210,7 @@ impl<'m> Local<'m> {
         if !alone || instr.opcode.flags().collective || devices::synchronous(self.module, instr).is_some() {
             return None;
         }
-        // The reference's values, but for the bits of NaNs: the engine made its own.
-        let leaf = Arc::new(Leaf { computed: true, ..Leaf::default() });
+        let leaf = Arc::new(Leaf::default());
         let mut args = Vec::new();
         for (value, &from) in operands.iter().zip(instr.operands()) {
             args.extend(value.arrays().into_iter().map(|tensor| Arg { tensor, leaf: leaf.clone(), from }));

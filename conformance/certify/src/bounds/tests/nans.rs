@@ -80,3 +80,10 @@ fn nans_that_are_moved_keep_their_bits() {
         of_roots("f32", 2, "r = f32[2] reverse(y), dimensions={0}\n ROOT b = s32[2] bitcast-convert(r)");
     assert_eq!(hard_of(&moved, &[-6.0, 4.0], NAN_BITS), [[0.0, f64::INFINITY]]);
 }
+
+#[test]
+fn maps_look_at_bits_of_what_they_compute() {
+    let text = "HloModule m\nf { a = f32[] parameter(0)\n r = f32[] sqrt(a)\n ROOT b = s32[] bitcast-convert(r) }\nENTRY e { x = f32[2] parameter(0)\n ROOT m = s32[2] map(x), dimensions={0}, to_apply=f }";
+    assert_eq!(hard_of(text, &[-6.0, 4.0], NAN_BITS), [[f64::INFINITY, 0.0]]);
+    assert_eq!(hard_of(text, &[-6.0, 4.0], Allowances::STRICT), [[0.0; 2]]);
+}
