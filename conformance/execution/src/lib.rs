@@ -11,6 +11,7 @@ pub mod element;
 pub mod format;
 mod function_ulps;
 pub mod functions;
+pub mod number;
 pub mod run;
 pub mod special;
 pub mod verdict;

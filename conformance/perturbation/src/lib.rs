@@ -1,5 +1,5 @@
 //! How far roundings, and what is off in operands, move what is computed: perturbation theory in numbers
-//! alone, without programs and their values.
+//! alone, without programs and their values; and what a number may be then, as limits and intervals.
 //!
 //! **Invariant:** a bound may be too wide, never too narrow: what is computed here rounds as well, and makes up
 //! for it.
@@ -8,7 +8,9 @@
 
 pub mod balls;
 pub mod factors;
+pub mod interval;
 pub mod inverse;
+pub mod limits;
 pub mod steps;
 
 /// Of an error: nothing is known.

@@ -20,6 +20,10 @@ pub(crate) fn trials() -> Vec<Trial> {
             infinities();
             Ok(())
         }),
+        Trial::test("bisect/conversions that are left out", || {
+            conversions();
+            Ok(())
+        }),
     ];
     let folder = crate_dir().join("../../shared/corpus/passdumps");
     let Ok(entries) = fs::read_dir(&folder) else {
@@ -92,6 +96,27 @@ fn hlo(arguments: &[&str]) -> (i32, String, String) {
         std::process::Command::new(env!("CARGO_BIN_EXE_hlo")).args(arguments).output().expect("it runs");
     let text = |b: Vec<u8>| String::from_utf8(b).expect("UTF-8");
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+/// A pass that leaves out conversions to a narrower type and back moves every element by a rounding of that type,
+/// whichever random errors say so.
+fn conversions() {
+    let temporary = tempfile::tempdir().unwrap();
+    let program = |convert: &str, of: &str| {
+        format!(
+            "HloModule m\nENTRY e {{\n x = f32[4096] parameter(0)\n c = f32[] constant(40)\n cb = f32[4096] broadcast(c), dimensions={{}}\n y = f32[4096] multiply(x, cb)\n {convert}\n ROOT r = f32[4096] exponential({of})\n}}\n"
+        )
+    };
+    let narrow = program("h = bf16[4096] convert(y)\n k = f32[4096] convert(h)", "k");
+    for (name, text) in [
+        ("module_0000.m.before_optimizations.txt", &narrow),
+        ("module_0000.m.0001.p.after_simplify-fp-conversions.before_dce.txt", &program("", "y")),
+    ] {
+        fs::write(temporary.path().join(name), text).unwrap();
+    }
+    let dumps = temporary.path().to_string_lossy();
+    let (code, out, _) = hlo(&["bisect", "--dumps", &dumps, "--input-kind", "gentle"]);
+    assert_eq!(code, 0, "{out}");
 }
 
 /// Two forms that only differ where an exponential overflows: on gentle inputs, on extreme ones, on given

@@ -1,17 +1,18 @@
 //! Constant terms that a compiler may gather: `(x + b) + c` as `x + (b + c)`, and so with differences.
 //!
 //! The reference rounds `x + b` and its sum with `c`, an engine `b + c` and its sum with `x`: each way has two
-//! roundings, of half a unit in the last place of what it rounds. Both ends round numbers of about the
-//! result's size; so a result is off by a unit of itself, a unit of the sum inside it and a unit of the
-//! constants' magnitudes together, halves of them counted whole.
+//! roundings, of half a unit in the last place of what it rounds. So results are at most a unit of the
+//! result, half a unit of the inner sum and half a unit of the constants' sum apart, and what flushing the
+//! latter loses; [`widened`] takes twice that. Where the inner sum overflows, the engine's need not.
 //!
-//! **Invariant:** the inner sum's own bounds already hold what its rounding may be off by; what is added here
-//! is only for an engine that never makes that sum.
+//! **Invariant:** bounds of the inner sum already hold what `x` may be off by; what is added here is for an
+//! engine that never makes that sum.
 
 use hlo::{ConstantValue, InstrId, Module, Opcode};
 use hlo_execution::format::Format;
 
 use super::Radii;
+use super::limits::Limits;
 use super::number::Numbers;
 use super::rules::{Case, Mode, moves};
 
@@ -74,19 +75,26 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], sums: Radii, mode: Mode)
     let (Some(of), [result]) = (gathered(case), &case.results[..]) else { return sums };
     let (Some(format), v) = (Format::of(result.element_type()), Numbers::of(result)) else { return sums };
     let inner = Numbers::of(case.args[of.inner].tensor);
+    let flushes = case.settings.allowances.flush_denormals;
     sums.mapped(v.len(), |i, r, limits| {
         let k = if inner.len() == 1 { 0 } else { i };
         let size = v.modulus(i) + r;
         let within = inner.modulus(k) + radii[of.inner].at(k);
-        if !(size.is_finite() && within.is_finite()) {
+        let finite = size.is_finite() && within.is_finite();
+        let units =
+            if finite { format.ulp(size) + format.ulp(within) + format.ulp(of.constants) } else { 0.0 };
+        // Of a finite number a sum with less than half a unit of the greatest one is no infinity.
+        let overflows = match finite {
+            true => of.constants >= format.max || size + units > format.max,
+            false => of.constants >= format.ulp(format.max) / 4.0,
+        };
+        if overflows && mode == Mode::Hard {
+            return (f64::INFINITY, Limits::NONE);
+        }
+        if !finite {
             return (r, limits);
         }
-        let units = format.ulp(size) + format.ulp(within) + format.ulp(of.constants);
-        // Constants that overflow together are infinite.
-        let overflows = of.constants >= format.max || size + units > format.max;
-        if overflows && mode == Mode::Hard {
-            return (f64::INFINITY, super::limits::Limits::NONE);
-        }
-        ((r + 2.0 * units).next_up(), limits.wider(|_| 4.0 * units))
+        let off = 2.0 * (units + if flushes { format.flushes_below() } else { 0.0 });
+        ((r + off).next_up(), limits.wider(|_| 2.0 * off))
     })
 }

@@ -12,7 +12,8 @@ use hlo_arithmetic::scalar::Elementary;
 use hlo_execution::format::{Format, has_infinities, power_of_two, rounded};
 use hlo_interp::{Tensor, Value};
 
-use super::interval::{Comparison, Interval};
+use super::comparison::Comparison;
+use super::interval::Interval;
 use super::limits::{Limits, beyond};
 use super::number::Numbers;
 use super::operand::{LEAST_ROUNDED, Operand, operand};

@@ -25,7 +25,7 @@
 //! | `walk` | calls, loops, branches, tuples, asynchronous pairs | following the run |
 //! | `movement` | what moves elements | the same instruction on numbers of elements instead of elements |
 //! | `elementwise` | monotone functions | the same instruction at the ends of the operands' intervals, in their own type |
-//! | `interval`, `operand` | operands of both | what an element may be |
+//! | `operand`, `comparison` | operands of both | what an element may be ([`interval`]) |
 //! | `denormals` | functions of known denormal numbers that may be flushed | the same instruction on the number and on zero |
 //! | `plain` | the commonest of them on real floats | its own arithmetic at those ends |
 //! | `complex` | complex arithmetic | derivatives |
@@ -72,6 +72,7 @@ mod absorbed;
 mod account;
 mod blocks;
 mod cause;
+mod comparison;
 mod complex;
 mod constant_terms;
 mod decompositions;
@@ -81,10 +82,8 @@ mod elementwise;
 mod extremes;
 mod flushed;
 mod folds;
-mod interval;
 mod lapack;
 mod lifted;
-mod limits;
 mod linear;
 mod local;
 mod log_add_exp;
@@ -92,7 +91,6 @@ mod merged;
 mod movement;
 mod multiplied;
 mod nans;
-mod number;
 mod operand;
 mod order;
 mod permuted;
@@ -124,11 +122,13 @@ use std::thread;
 use hlo::diag::codes;
 use hlo::{ArrayLiteral, InstrId, Module};
 use hlo_execution::allowances::Allowances;
+use hlo_execution::number;
 use hlo_execution::run::{Inputs, Outcome, RunOptions, flatten};
 use hlo_execution::special::Special;
 use hlo_execution::verdict::{Allowed, OpenRow};
 use hlo_interp::observe::Call;
 use hlo_interp::{Device, ErrorKind, Held, Interpreter, Options, RunError, Value};
+use hlo_perturbation::{interval, limits};
 use hlo_recognize::merges::Merge;
 use hlo_recognize::region::{Component, Region};
 

@@ -15,8 +15,9 @@ use hlo_interp::Tensor;
 use rayon::prelude::*;
 
 use super::Radii;
+use super::comparison::Comparison;
 use super::elementwise::{Settled, flushes};
-use super::interval::{Comparison, Interval};
+use super::interval::Interval;
 use super::limits::Limits;
 use super::rules::{Arg, Case, Mode};
 

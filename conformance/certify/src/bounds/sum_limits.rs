@@ -136,7 +136,9 @@ fn limits(
         if let Some(peaks) = peaks.as_ref().filter(|_| sum.positive) {
             low = low.max(peaks[r] * (1.0 - 8.0 * own.unit_roundoff()));
         }
-        if low.is_nan() || high.is_nan() {
+        // What is flushed to a zero that the type lacks is a NaN.
+        let vanishes = !own.has_zero() && small > 0.0 && low < 2.0 * small;
+        if low.is_nan() || high.is_nan() || vanishes {
             return Limits::NONE;
         }
         let most = acc.max.min(own.max);

@@ -90,12 +90,37 @@ impl Noise {
             return None;
         }
         let device = u64::from(site.device.replica) << 32 | u64::from(site.device.partition);
-        let at = splitmix64(seed ^ splitmix64(site.id.index() as u64) ^ device.rotate_left(17));
-        let seed = splitmix64(at ^ site.execution);
+        let site_hash = splitmix64(site.id.index() as u64) ^ device.rotate_left(17);
+        let of = |seed: u64| splitmix64(splitmix64(seed ^ site_hash) ^ site.execution);
+        let draw = Draw { run: seed % PERTURBED_RUNS, own: of(!0), drawn: of(seed) };
         let operand =
             self.converted.lock().unwrap_or_else(PoisonError::into_inner).remove(&(site.id, site.device));
         let kept = operand.and_then(|operand| unconverted(&operand, result));
-        Some(disturbed(kept.as_ref().unwrap_or(result), seed, scale, given))
+        Some(disturbed(kept.as_ref().unwrap_or(result), draw, scale, given))
+    }
+}
+
+/// Where random numbers of an instruction's execution in a run come from.
+#[derive(Clone, Copy, Debug)]
+struct Draw {
+    /// The number of the run, below [`PERTURBED_RUNS`].
+    run: u64,
+    /// The same in all runs.
+    own: u64,
+    /// Of this run.
+    drawn: u64,
+}
+
+impl Draw {
+    /// That of a part.
+    fn of(self, part: usize) -> Draw {
+        let of = |seed: u64| splitmix64(seed.wrapping_add(part as u64));
+        Draw { own: of(self.own), drawn: of(self.drawn), ..self }
+    }
+
+    /// Whether this is the run in which a number that is drawn to stay as it is in many runs moves.
+    fn moves(self) -> bool {
+        self.own % PERTURBED_RUNS == self.run
     }
 }
 
@@ -154,22 +179,19 @@ fn rounds(opcode: Opcode) -> bool {
     }
 }
 
-fn disturbed(value: &Value, seed: u64, scale: Scale, given: bool) -> Value {
+fn disturbed(value: &Value, draw: Draw, scale: Scale, given: bool) -> Value {
     match value {
         Value::Array(t) => {
             let ty = t.element_type();
             if unit(ty).is_none() {
                 return value.clone();
             }
-            let buffer = disturbed_buffer(t.buffer(), seed, scale, given);
+            let buffer = disturbed_buffer(t.buffer(), draw, scale, given);
             Value::Array(Tensor::new(t.dims().to_vec(), buffer))
         }
-        Value::Tuple(parts) => Value::tuple(
-            parts
-                .iter()
-                .enumerate()
-                .map(|(i, p)| disturbed(p, splitmix64(seed.wrapping_add(i as u64)), scale, given)),
-        ),
+        Value::Tuple(parts) => {
+            Value::tuple(parts.iter().enumerate().map(|(i, p)| disturbed(p, draw.of(i), scale, given)))
+        }
         Value::Token | Value::Pending(_) => value.clone(),
     }
 }
@@ -209,25 +231,29 @@ fn unit(ty: ElementType) -> Option<f64> {
 }
 
 /// `given`: numbers of the program or its inputs, which do not become infinite.
-fn disturbed_buffer(buffer: &Buffer, seed: u64, scale: Scale, given: bool) -> Buffer {
+fn disturbed_buffer(buffer: &Buffer, draw: Draw, scale: Scale, given: bool) -> Buffer {
     let ty = buffer.element_type();
     let unit = unit(ty).unwrap_or(0.0);
     let Some(format) = Format::of(ty) else { return buffer.clone() };
-    fn each<T: Number>(v: &[T], off: &dyn Fn(f64, u64) -> f64, seed: u64) -> Buffer {
+    fn each<T: Number>(v: &[T], off: &dyn Fn(f64, Draw) -> f64, draw: Draw) -> Buffer {
         let element = |(i, x): (usize, &T)| {
-            let r = splitmix64(seed.wrapping_add(i as u64));
+            let draw = draw.of(i);
             let (re, im) = x.parts();
             let (re, im) = (re.value(), im.map_or(0.0, |p| p.value()));
             // What is not finite keeps its bits.
-            let moved = (off(re, r), off(im, splitmix64(r)));
+            let moved = (off(re, draw), off(im, draw.of(0)));
             if re.is_finite() && im.is_finite() { T::from_parts(moved.0, moved.1) } else { *x }
         };
         T::wrap(v.iter().enumerate().map(element).collect())
     }
-    let off = |x: f64, r: u64| {
-        // Narrow types have few units to give away.
-        let steps = if unit > 1e-4 { [-1.0, 0.0, 0.0, 1.0] } else { [-2.0, -1.0, 1.0, 2.0] };
-        let random = steps[(r >> 7) as usize & 3];
+    let off = |x: f64, draw: Draw| {
+        // Narrow types have few units to give away, but each number moves in some run.
+        let steps = match unit > 1e-4 {
+            true if draw.moves() => [-1.0, -1.0, 1.0, 1.0],
+            true => [-1.0, 0.0, 0.0, 1.0],
+            false => [-2.0, -1.0, 1.0, 2.0],
+        };
+        let random = steps[(draw.drawn >> 7) as usize & 3];
         let most = steps[3] * x.signum();
         let step = match scale {
             Scale::Unit => random,
@@ -243,7 +269,7 @@ fn disturbed_buffer(buffer: &Buffer, seed: u64, scale: Scale, given: bool) -> Bu
             false => moved,
         }
     };
-    with_buffer!(buffer, v => each(v, &off, seed))
+    with_buffer!(buffer, v => each(v, &off, draw))
 }
 
 /// Runs a program with these errors. The values of its instructions, if `keep`.

@@ -73,6 +73,7 @@ fn the_least_scale_may_be_flushed_to_a_zero_that_its_type_lacks() {
         ),
     ] {
         assert!(hard(text, &terms, flush)[0].is_infinite(), "{text}");
+        assert!(certified(text, &terms, flush)[0].1.hard.admits(0, f64::NAN), "{text}");
     }
 }
 
@@ -619,6 +620,9 @@ fn constant_terms_may_be_gathered() {
         }
         assert!(certified(&text, &[&x[..]], Allowances::STRICT)[0].1.is_exact());
     }
+    // Where the inner sum overflows, that with the constants' sum does not.
+    let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n b = f32[2] constant({3e38, 3})\n y = f32[2] add(x, b)\n c = f32[2] constant({-3e38, -3})\n ROOT s = f32[2] add(y, c) }";
+    assert_eq!(hard(text, &[&[1e38, 1.0]], allowed)[0], f64::INFINITY);
     // What no constant is added to is exact.
     let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n b = f32[2] constant({1, 2})\n s = f32[2] add(x, b)\n ROOT t = f32[2] add(s, y) }";
     assert_eq!(hard(text, &[&[1.1, 2.3], &[0.7, 1.9]], allowed), [0.0, 0.0]);

@@ -4,7 +4,7 @@
 //! large beside the value that loses what matters most: that an exponential, a square or a sum of them is no
 //! less than 0, that a logistic is no more than 1, that a sum of exponentials is at least its largest term.
 //! Of such elements the limits are kept beside the radius; rules that look at intervals
-//! ([`super::elementwise`], folds) take the part of the interval that is within the limits. Those of a
+//! (elementwise instructions, folds) take the part of the interval that is within the limits. Those of a
 //! complex element are of its real part.
 //!
 //! **Invariants:** limits hold for every engine, for a value that excess precision leaves unrounded as well.
@@ -16,19 +16,21 @@ use hlo_execution::format::Format;
 /// The least and the greatest value that an element may have. Both infinite: nothing is known, and it may be
 /// a NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Limits {
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub struct Limits {
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
     /// The value is one of both, and none between them.
-    pub(super) either: bool,
+    pub either: bool,
 }
 
 impl Limits {
     /// Nothing is known.
-    pub(super) const NONE: Limits = Limits { low: f64::NEG_INFINITY, high: f64::INFINITY, either: false };
+    pub const NONE: Limits = Limits { low: f64::NEG_INFINITY, high: f64::INFINITY, either: false };
 
     /// These; NaN limits say nothing.
-    pub(super) fn new(low: f64, high: f64) -> Limits {
+    pub fn new(low: f64, high: f64) -> Limits {
         if low.is_nan() || high.is_nan() || low > high {
             Limits::NONE
         } else {
@@ -37,7 +39,7 @@ impl Limits {
     }
 
     /// One of these; integers beyond what f64 counts, infinities and NaNs say nothing.
-    pub(super) fn either(a: f64, b: f64) -> Limits {
+    pub fn either(a: f64, b: f64) -> Limits {
         const MAX_COUNTED: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
         let counted = |x: f64| x.abs() < MAX_COUNTED || x.is_finite() && x.fract() != 0.0;
         if counted(a) && counted(b) {
@@ -48,7 +50,7 @@ impl Limits {
     }
 
     /// Whether a value, a NaN perhaps, is within them.
-    pub(super) fn admit(self, value: f64) -> bool {
+    pub fn admit(self, value: f64) -> bool {
         if self.either {
             value == self.low || value == self.high
         } else {
@@ -56,14 +58,15 @@ impl Limits {
         }
     }
 
-    pub(super) fn is_none(self) -> bool {
+    /// Whether they say nothing.
+    pub fn is_none(self) -> bool {
         self.low == f64::NEG_INFINITY && self.high == f64::INFINITY
     }
 
     /// Both ends further out by a rounding: at most half of `ulp` of the end, of which as much again covers
     /// an end at a power of two. What is at least +0 stays so, because rounding keeps signs; -0 stands for
     /// what is negative and too small.
-    pub(super) fn wider(self, ulp: impl Fn(f64) -> f64) -> Limits {
+    pub fn wider(self, ulp: impl Fn(f64) -> f64) -> Limits {
         if self.is_none() {
             return self;
         }
@@ -80,13 +83,13 @@ impl Limits {
     }
 
     /// What both say.
-    pub(super) fn and(self, other: Limits) -> Limits {
+    pub fn and(self, other: Limits) -> Limits {
         Limits::new(self.low.max(other.low), self.high.min(other.high))
     }
 
     /// Whether they say more than a radius around a value. A radius that is small beside the value needs no
     /// limits.
-    pub(super) fn tell(self, value: f64, radius: f64) -> bool {
+    pub fn tell(self, value: f64, radius: f64) -> bool {
         if radius.is_infinite() {
             return !self.is_none();
         }
@@ -97,13 +100,13 @@ impl Limits {
     }
 
     /// Itself, if it says more than the radius does.
-    pub(super) fn beside(self, value: f64, radius: f64) -> Limits {
+    pub fn beside(self, value: f64, radius: f64) -> Limits {
         if radius > 0.0 && !value.is_nan() && self.tell(value, radius) { self } else { Limits::NONE }
     }
 
     /// The radius around a value that the limits leave of a radius, and themselves if they say more than
     /// that.
-    pub(super) fn narrow(self, value: f64, radius: f64) -> (f64, Limits) {
+    pub fn narrow(self, value: f64, radius: f64) -> (f64, Limits) {
         if self.is_none() || radius == 0.0 || value.is_nan() {
             return (radius, Limits::NONE);
         }
@@ -115,7 +118,7 @@ impl Limits {
 
 /// An end of an interval further out by some units in the last place of a type, twice as many as are granted:
 /// at a power of two these are twice as large.
-pub(super) fn beyond(end: f64, ulps: f64, format: Format, towards: f64) -> f64 {
+pub fn beyond(end: f64, ulps: f64, format: Format, towards: f64) -> f64 {
     if end.is_infinite() || ulps == 0.0 { end } else { end + towards * 2.0 * ulps * format.ulp(end) }
 }
 

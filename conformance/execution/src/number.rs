@@ -3,26 +3,30 @@
 //! **Invariant:** every float of every type is an `f64`, so reading is exact; integers beyond 2^53 round,
 //! which callers that depend on them must ask for.
 
+use crate::element::{Number, Part};
+use crate::format::Format;
 use hlo::num_complex::Complex;
 use hlo::{BufferOf, ElementType, with_buffer, with_element_type};
-use hlo_execution::element::{Number, Part};
-use hlo_execution::format::Format;
 use hlo_interp::Tensor;
 use rayon::prelude::*;
 
-use super::PARALLEL;
+/// Elements of a task of a parallel pass.
+const PARALLEL: usize = 1 << 14;
 
 /// The elements of a tensor.
 #[derive(Clone, Debug)]
-pub(super) struct Numbers {
-    pub(super) ty: ElementType,
-    pub(super) re: Vec<f64>,
-    /// Of a complex type.
-    pub(super) im: Option<Vec<f64>>,
+pub struct Numbers {
+    /// Their type.
+    pub ty: ElementType,
+    /// Real numbers, or real parts.
+    pub re: Vec<f64>,
+    /// The imaginary parts, of a complex type.
+    pub im: Option<Vec<f64>>,
 }
 
 impl Numbers {
-    pub(super) fn of(tensor: &Tensor) -> Numbers {
+    /// Those of a tensor.
+    pub fn of(tensor: &Tensor) -> Numbers {
         let ty = tensor.element_type();
         let (mut re, mut im) = (Vec::with_capacity(tensor.len()), None);
         if ty.is_complex() {
@@ -48,36 +52,42 @@ impl Numbers {
         Numbers { ty, re, im }
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         self.re.len()
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.re.is_empty()
+    }
+
     /// Both parts of an element.
-    pub(super) fn at(&self, i: usize) -> (f64, f64) {
+    pub fn at(&self, i: usize) -> (f64, f64) {
         (self.re[i], self.im.as_ref().map_or(0.0, |im| im[i]))
     }
 
     /// An element.
-    pub(super) fn complex(&self, i: usize) -> Complex<f64> {
+    pub fn complex(&self, i: usize) -> Complex<f64> {
         let (re, im) = self.at(i);
         Complex::new(re, im)
     }
 
     /// Whether no part of an element is an infinity or NaN.
-    pub(super) fn is_finite(&self, i: usize) -> bool {
+    pub fn is_finite(&self, i: usize) -> bool {
         let (re, im) = self.at(i);
         re.is_finite() && im.is_finite()
     }
 
     /// At least the modulus of an element; NaN if it is not a number.
-    pub(super) fn modulus(&self, i: usize) -> f64 {
+    pub fn modulus(&self, i: usize) -> f64 {
         let (re, im) = self.at(i);
         if self.im.is_none() { re.abs() } else { modulus(re, im) }
     }
 }
 
 /// At least `sqrt(re^2 + im^2)`, and hardly more.
-pub(super) fn modulus(re: f64, im: f64) -> f64 {
+pub fn modulus(re: f64, im: f64) -> f64 {
     let (a, b) = (re.abs(), im.abs());
     let (large, small) = if a >= b { (a, b) } else { (b, a) };
     if small == 0.0 || !large.is_finite() || small.is_nan() {
@@ -88,7 +98,7 @@ pub(super) fn modulus(re: f64, im: f64) -> f64 {
 }
 
 /// A tensor of real numbers, each rounded into the type (integers: towards zero, saturating).
-pub(super) fn tensor(ty: ElementType, dims: &[i64], numbers: &[f64]) -> Tensor {
+pub fn tensor(ty: ElementType, dims: &[i64], numbers: &[f64]) -> Tensor {
     let buffer = with_element_type!(ty, T => {
         <T as BufferOf>::wrap(numbers.iter().map(|&x| <T as Number>::from_parts(x, 0.0)).collect())
     });
@@ -96,12 +106,12 @@ pub(super) fn tensor(ty: ElementType, dims: &[i64], numbers: &[f64]) -> Tensor {
 }
 
 /// Whether a part of an element may be flushed.
-pub(super) fn is_denormal(part: f64, format: Format) -> bool {
+pub fn is_denormal(part: f64, format: Format) -> bool {
     part != 0.0 && part.abs() < format.flushes_below()
 }
 
 /// An array with zeros of the same signs for its denormal numbers; `None`: it has none.
-pub(super) fn flushed(t: &Tensor) -> Option<Tensor> {
+pub fn flushed(t: &Tensor) -> Option<Tensor> {
     let format = Format::of(t.element_type())?;
     let denormal = |part: &Part| is_denormal(part.value(), format);
     let zero = |part: f64| if is_denormal(part, format) { 0f64.copysign(part) } else { part };

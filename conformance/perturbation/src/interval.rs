@@ -1,36 +1,35 @@
-//! Intervals: what an element of an operand may be, from its radius and limits, and what a comparison makes
-//! of two of them.
+//! Intervals: what an element of an operand may be, from its radius and limits.
 //!
 //! **Invariant:** an engine's element is a number of the operand's type, so an interval ends at numbers of
 //! that type: its ends are rounded to nearest, which is monotone. Where a wider number or an unrounded
 //! product may stand there instead (`wide`), they are one unit further out.
 
 use hlo::Opcode;
-use hlo::attrs::{CompareType, Direction};
 use hlo_execution::format::Format;
 
-use super::limits::Limits;
-use super::rules::Case;
+use crate::limits::Limits;
 
 /// What an element may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Interval {
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
     /// Nothing is known of it.
-    pub(super) unknown: bool,
+    pub unknown: bool,
 }
 
 impl Interval {
     /// The value itself.
     #[inline(always)]
-    pub(super) fn exactly(x: f64) -> Interval {
+    pub fn exactly(x: f64) -> Interval {
         Interval { low: x, high: x, unknown: false }
     }
 
     /// A value that may be off by `r`, within these limits; the ends are not rounded yet.
     #[inline(always)]
-    pub(super) fn around(x: f64, r: f64, limits: Limits, wide: bool) -> Interval {
+    pub fn around(x: f64, r: f64, limits: Limits, wide: bool) -> Interval {
         if !(r.is_finite() && x.is_finite()) {
             if limits.is_none() || x.is_nan() {
                 return Interval { unknown: true, ..Interval::exactly(x) };
@@ -51,14 +50,14 @@ impl Interval {
     }
 
     /// Of integers that f64 rounds: the value by half a unit, and each end once more.
-    pub(super) fn wider(self) -> Interval {
+    pub fn wider(self) -> Interval {
         let Interval { low, high, unknown } = self;
         Interval { low: low.next_down().next_down(), high: high.next_up().next_up(), unknown }
     }
 
     /// Whether some of it may be flushed to zero, if denormal numbers are; `x` is the reference's value.
     #[inline(always)]
-    pub(super) fn flushes(self, x: f64, format: Format) -> bool {
+    pub fn flushes(self, x: f64, format: Format) -> bool {
         x != 0.0 && self.holds_zeros(format)
     }
 
@@ -67,26 +66,26 @@ impl Interval {
     /// a number of at least zero does would leave nothing of any root or logarithm behind a maximum with
     /// zero.
     #[inline(always)]
-    pub(super) fn taken_for_zero(self, format: Format) -> Option<[f64; 2]> {
+    pub fn taken_for_zero(self, format: Format) -> Option<[f64; 2]> {
         let least = format.flushes_below();
         (self.low > -least && self.high < least).then_some([self.low, self.high])
     }
 
     /// Whether it has denormal numbers or zero.
-    pub(super) fn holds_zeros(self, format: Format) -> bool {
+    pub fn holds_zeros(self, format: Format) -> bool {
         self.low < format.flushes_below() && self.high > -format.flushes_below()
     }
 
     /// With zero.
     #[inline(always)]
-    pub(super) fn with_zero(self) -> Interval {
+    pub fn with_zero(self) -> Interval {
         Interval { low: self.low.min(0.0), high: self.high.max(0.0), ..self }
     }
 
     /// With zero for what may be flushed. What is computed from a zero of a type that has none is not
     /// followed: nothing is known of the operand, unless it is only compared.
     #[inline(always)]
-    pub(super) fn flushed(self, opcode: Opcode, format: Format) -> Interval {
+    pub fn flushed(self, opcode: Opcode, format: Format) -> Interval {
         let unknown = self.unknown || !format.has_zero() && opcode != Opcode::Compare;
         Interval { unknown, ..self.with_zero() }
     }
@@ -95,13 +94,7 @@ impl Interval {
     /// overflows; in a type that saturates, rounded ends do not bound an unrounded value, so nothing is
     /// known.
     #[inline(always)]
-    pub(super) fn rounded(
-        self,
-        [mut l, mut h]: [f64; 2],
-        limits: Limits,
-        wide: bool,
-        format: Format,
-    ) -> Interval {
+    pub fn rounded(self, [mut l, mut h]: [f64; 2], limits: Limits, wide: bool, format: Format) -> Interval {
         if format.saturates && (self.low < -format.max || self.high > format.max) {
             return Interval { unknown: true, ..self };
         }
@@ -120,56 +113,17 @@ impl Interval {
 
     /// Whether it is the reference's value `x`.
     #[inline(always)]
-    pub(super) fn is_exact(self, x: f64) -> bool {
+    pub fn is_exact(self, x: f64) -> bool {
         !self.unknown && (self.low == self.high || x.is_nan())
     }
 
-    pub(super) fn holds(self, x: f64) -> bool {
+    /// Whether a number is in it.
+    pub fn holds(self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
 
-    pub(super) fn is_infinite(self) -> bool {
+    /// Whether an end is infinite.
+    pub fn is_infinite(self) -> bool {
         self.low.is_infinite() || self.high.is_infinite()
-    }
-}
-
-/// How a `compare` decides.
-pub(super) struct Comparison {
-    direction: Direction,
-    total: bool,
-    /// Both operands are the same value.
-    same: bool,
-}
-
-impl Comparison {
-    pub(super) fn of(case: &Case<'_>) -> Option<Comparison> {
-        let [a, b] = &case.args[..] else { return None };
-        let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
-        Some(Comparison { direction: *case.instr.attrs.direction()?, total, same: a.from == b.from })
-    }
-
-    /// The radius of the result: 0 where the intervals do not meet. `a` and `b` are the reference's values;
-    /// numbers closer than `slack` are not told apart.
-    pub(super) fn radius(&self, (x, a): (Interval, f64), (y, b): (Interval, f64), slack: f64) -> f64 {
-        if x.is_exact(a) && y.is_exact(b) {
-            return 0.0;
-        }
-        let nan = |of: Interval, value: f64| of.is_exact(value) && value.is_nan();
-        if nan(x, a) && (!self.total || !y.unknown) || nan(y, b) && (!self.total || !x.unknown) {
-            return 0.0;
-        }
-        if x.unknown || y.unknown {
-            return f64::INFINITY;
-        }
-        if self.same {
-            return 0.0;
-        }
-        let strictly = x.high + slack < y.low || y.high + slack < x.low;
-        let weakly = match self.direction {
-            Direction::Eq | Direction::Ne => false,
-            Direction::Lt | Direction::Ge => y.high <= x.low,
-            Direction::Gt | Direction::Le => x.high <= y.low,
-        };
-        if strictly || weakly && !self.total && slack == 0.0 { 0.0 } else { 1.0 }
     }
 }
