@@ -7,6 +7,7 @@ use std::time::Duration;
 use hlo_engines::engine::{self, InterpreterEngine};
 use hlo_engines::frontend::parse_text;
 use hlo_generate::generate::inputs;
+use hlo_system::exit::Exit;
 use hlo_triage::differential::{Kind, Settings, Subject, differ};
 use libtest_mimic::Trial;
 
@@ -84,8 +85,9 @@ fn recorded() {
     let keep = format!("exec:{} && cp {{output}} {}", ours(""), out.display());
     assert_eq!(compare(&keep, LONG).0, Kind::Same);
     assert_eq!(compare(&format!("recorded:{}", out.display()), LONG).0, Kind::Same);
-    let (kind, why) = compare("recorded:nowhere.npz", LONG);
-    assert!(kind == Kind::Crash && why.contains("nowhere.npz"), "{why}");
+    // A file that is not there is refused before anything runs.
+    let why = engine::with_timeout("recorded:nowhere.npz", LONG).err().expect("there is no such file");
+    assert!(why.exit == Exit::Usage && why.message.contains("nowhere.npz"), "{}", why.message);
 }
 
 fn commands() {
