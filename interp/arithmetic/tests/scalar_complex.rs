@@ -244,6 +244,8 @@ fn small_angles() {
         (c(1e-200, 2e-200), c(3.0, -1.0), c(1e-201, 7e-201)),
         (c(1e-10, -1e-10), c(1e300, 1e299), c(8.910891089109e-311, -1.0891089108911e-310)),
         (c(2.5e-7, 1e-9), c(1.0, 100.0), c(3.4996500349965006e-11, -2.4996500349965e-9)),
+        // Beyond the cut, however small the quotient: the other root.
+        (c(0.4999, -1e4), c(4e-314, 1.7e308), c(std::f64::consts::PI - 5.88e-305, -2.94058823529412e-309)),
         // Too near to the cut for the series.
         (c(1e-9, 1e-9), c(1e-300, 1.0), c(1e-9, -1e-9)),
     ] {

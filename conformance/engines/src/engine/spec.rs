@@ -362,13 +362,14 @@ mod tests {
     #[test]
     fn platforms_are_found_refused_or_guessed() {
         for name in
-            ["interpreter", "passes:", "exec:true", "recorded:out.npz", "pjrt:p.so", "child:interpreter"]
+            ["interpreter", "passes:", "exec:true", "recorded:Cargo.toml", "pjrt:p.so", "child:interpreter"]
         {
             assert_eq!(by_name(name).map(|e| e.name().to_owned()).unwrap(), name);
         }
         let failure = |name: &str| by_name(name).map(|_| ()).unwrap_err();
         assert_eq!(failure("tpu").exit, Exit::Unsupported);
         assert_eq!(failure("cpu:O4").exit, Exit::Usage);
+        assert_eq!(failure("recorded:out.npz").exit, Exit::Usage);
         assert_eq!(by_name("cpu").is_ok(), cfg!(feature = "llvm"));
         let scalar = by_name("cpu:scalar+O1").unwrap();
         assert!(scalar.is_compiler() && scalar.name() == "cpu:scalar+O1");

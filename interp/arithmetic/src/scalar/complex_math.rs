@@ -562,11 +562,10 @@ fn small_angle(y: Operand, x: Operand) -> Option<Parts> {
     let quotient = divide(y, x);
     let exponents = quotient.iter().filter(|part| part.value.hi != 0.0).map(|part| part.normalize().exponent);
     let e = exponents.max().filter(|&e| e < MAX_EXPONENT)?;
-    // `|y|^2 < Re(x) |x| / 4`: the sum of squares is on the same side of the cut as `x^2`.
-    let far = exponent_of(x.re.abs().max(x.im.abs()));
-    let (c, d) = (scale(x.re, -far), scale(x.im, -far));
-    let cosine = c / core_math::hypot(c, d);
-    if !(x.re > 0.0 && scale(1.0, 2 * e + 3) <= cosine / 4.0) {
+    // `|z|^2 < Re(x) / (4 |x|)`, by exponents: the sum of squares is on the same side of the cut as `x^2`. Of
+    // the left side 2^(2e + 3) is more, of the right one 2^(cosine - 3.5) less.
+    let cosine = exponent_of(x.re) - exponent_of(x.re.abs().max(x.im.abs()));
+    if !(x.re > 0.0 && 2 * e + 7 <= cosine) {
         return None;
     }
     let product = |[a, b]: [Dd; 2], [c, d]: [Dd; 2]| [a * c - b * d, a * d + b * c];
