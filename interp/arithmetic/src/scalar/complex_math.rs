@@ -559,13 +559,15 @@ pub(super) fn atanh(z: Operand) -> Parts {
 fn small_angle(y: Operand, x: Operand) -> Option<Parts> {
     /// The next term, `z^8/9`, is below 2^-150.
     const MAX_EXPONENT: i32 = -20;
+    /// What is nearer to the cut has the general formula, whose root may be either there.
+    const MIN_COSINE_EXPONENT: i32 = -90;
     let quotient = divide(y, x);
     let exponents = quotient.iter().filter(|part| part.value.hi != 0.0).map(|part| part.normalize().exponent);
     let e = exponents.max().filter(|&e| e < MAX_EXPONENT)?;
     // `|z|^2 < Re(x) / (4 |x|)`, by exponents: the sum of squares is on the same side of the cut as `x^2`. Of
     // the left side 2^(2e + 3) is more, of the right one 2^(cosine - 3.5) less.
     let cosine = exponent_of(x.re) - exponent_of(x.re.abs().max(x.im.abs()));
-    if !(x.re > 0.0 && 2 * e + 7 <= cosine) {
+    if !(x.re > 0.0 && cosine >= MIN_COSINE_EXPONENT && 2 * e + 7 <= cosine) {
         return None;
     }
     let product = |[a, b]: [Dd; 2], [c, d]: [Dd; 2]| [a * c - b * d, a * d + b * c];
