@@ -4,9 +4,9 @@
 //! later wait until all have arrived. Arriving never blocks. A rendezvous is known by its [`RendezvousKey`],
 //! which every member finds from the program alone, so nothing depends on who comes first.
 //!
-//! **Invariants:** a device waits only in [`Exchange::wait`]. As long as some device runs, the others wait;
-//! once none runs, nobody can complete any rendezvous, so the run is stuck and all that wait are released: a
-//! deadlock is found exactly when it exists, without a clock. What a device that fails does not contribute is
+//! **Invariants:** a device waits only in [`Exchange::wait`]. A deadlock is that some devices wait and none
+//! runs: then no rendezvous can complete, and all that wait are released. So it is found exactly when it
+//! exists, without a clock. What a device that fails does not contribute is
 //! never contributed; the others go on until they end or wait for it in vain, so which devices fail does not
 //! depend on timing.
 

@@ -56,7 +56,7 @@ pub(super) fn deadlock(module: &Module, devices: Devices, statuses: &[Status]) -
     error
 }
 
-/// Of what kind of rendezvous a device waits for something: ` (%start, execution 2, of devices 0, 1)`.
+/// Of what kind of rendezvous a device waits for something: ` (for %start, time 2, devices 0, 1)`.
 fn describe(module: &Module, at: InstrId, rendezvous: &Rendezvous) -> String {
     let mut parts = Vec::new();
     let execution = match &rendezvous.key {

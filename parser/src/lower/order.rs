@@ -10,8 +10,8 @@ use crate::cursor::Cursor;
 use crate::token;
 
 impl Lowering<'_> {
-    /// The computations in postorder of the call graph: callees before callers. Names that do not exist are passed over: the
-    /// instruction that has them reports it. A cycle is reported here.
+    /// The computations in postorder of the call graph: callees before callers. A cycle is reported here;
+    /// names that do not exist are reported by the instruction that has them.
     pub(super) fn callees_first(&mut self) -> Vec<usize> {
         let n = self.ast.computations.len();
         let edges: Vec<Vec<(usize, Span)>> = (0..n).map(|i| self.calls(i)).collect();

@@ -52,7 +52,7 @@ fn part(t: &Tensor, range: &Range<usize>) -> Tensor {
 fn part_of_leaf(leaf: &Leaf, range: &Range<usize>) -> Leaf {
     let of = |radii: &Radii| radii.taken(range.clone());
     let bounds = Bounds { soft: of(&leaf.bounds.soft), hard: of(&leaf.bounds.hard), ..Bounds::default() };
-    Leaf { computed: leaf.computed, ..Leaf::new(bounds, leaf.product) }
+    leaf.with_bounds(bounds)
 }
 
 /// Radii of the blocks so far.

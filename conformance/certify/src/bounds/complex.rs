@@ -143,8 +143,8 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     Some(vec![Radii::limited(each, limits)])
 }
 
-/// Conditioning of a power, `exp(y log x)`: ulps of its modulus for each unit of `|y log x|`. An exponential
-/// turns an absolute error of its operand into a relative one, and the operand's is proportional to its modulus.
+/// Conditioning of a power, `exp(y log x)`: ulps of its modulus for each unit of `|y log x|`. A relative
+/// error `u` of `y log x` is an absolute one of `u |y log x|`, and `exp` makes that its relative one.
 const ULPS_OF_EXPONENT: f64 = 2.0;
 
 /// The modulus of `y log x` where that is finite.

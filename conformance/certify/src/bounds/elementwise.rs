@@ -77,6 +77,8 @@ pub(super) struct Settled {
     format: Format,
     ulps: f64,
     mode: Mode,
+    /// The least and the greatest value, where infinities are not counted.
+    finite_ends: Option<[f64; 2]>,
     flushed: bool,
     /// It is the product of a value with itself.
     square: bool,
@@ -87,7 +89,9 @@ impl Settled {
         let (opcode, ty) = (case.opcode(), case.results[0].element_type());
         let operand = case.args.first().map_or(ty, |a| a.tensor.element_type());
         let flushed = case.settings.allowances.flush_denormals && flushes(opcode, operand);
-        Settled { opcode, ty, format, ulps: case.ulps(ty), mode, flushed, square }
+        let finite = mode == Mode::Soft || format.saturates;
+        let finite_ends = finite.then(|| finite_ends(opcode, format));
+        Settled { opcode, ty, format, ulps: case.ulps(ty), mode, finite_ends, flushed, square }
     }
 
     /// Whether the function of exact operands is exact, but for what is flushed.
@@ -114,8 +118,7 @@ impl Settled {
         if !exact && nan {
             return UNKNOWN;
         }
-        if self.mode == Mode::Soft || format.saturates {
-            let [least, greatest] = self.finite_ends();
+        if let Some([least, greatest]) = self.finite_ends {
             low = low.max(least);
             high = high.min(greatest);
         }
@@ -149,27 +152,6 @@ impl Settled {
         if r <= v.abs() / 64.0 { only(r) } else { self.limits(low, high).narrow(v, r) }
     }
 
-    /// The least and the greatest finite value: of a function with a pole what it is at the nearest number to
-    /// it. An operand that need not be rounded to its type is one of f32.
-    fn finite_ends(&self) -> [f64; 2] {
-        const F32_MIN_POSITIVE: f64 = 1.0 / (1u64 << 62) as f64 / (1u64 << 62) as f64 / (1u64 << 25) as f64;
-        let Format { max, precision, .. } = self.format;
-        let narrow = precision < 24;
-        let least = if narrow { F32_MIN_POSITIVE } else { self.format.min_positive() };
-        let below_one = power_of_two(if narrow { -24 } else { -precision });
-        match self.opcode {
-            _ if self.format.saturates => [-max, max],
-            Opcode::Log => [Elementary::log(least), max],
-            Opcode::LogPlusOne => [Elementary::log(below_one), max],
-            Opcode::Rsqrt => [-max, (1.0 / least.sqrt()).min(max)],
-            Opcode::Atanh => {
-                let end = Elementary::log(2.0 / below_one) / 2.0;
-                [-end, end]
-            }
-            _ => [-max, max],
-        }
-    }
-
     fn limits(&self, low: f64, high: f64) -> Limits {
         let (format, n) = (self.format, self.ulps);
         let (mut least, mut most) = (beyond(low, n, format, -1.0), beyond(high, n, format, 1.0));
@@ -188,6 +170,27 @@ impl Settled {
             least = least.max(0.0);
         }
         Limits::new(least, most)
+    }
+}
+
+/// The least and the greatest finite value of a function: of one with a pole what it is at the nearest number
+/// to it. An operand that need not be rounded to its type is one of f32.
+fn finite_ends(opcode: Opcode, format: Format) -> [f64; 2] {
+    const F32_MIN_POSITIVE_EXPONENT: i32 = -149;
+    let Format { max, precision, .. } = format;
+    let narrow = precision < 24;
+    let least = if narrow { power_of_two(F32_MIN_POSITIVE_EXPONENT) } else { format.min_positive() };
+    let below_one = power_of_two(if narrow { -24 } else { -precision });
+    match opcode {
+        _ if format.saturates => [-max, max],
+        Opcode::Log => [Elementary::log(least), max],
+        Opcode::LogPlusOne => [Elementary::log(below_one), max],
+        Opcode::Rsqrt => [-max, (1.0 / least.sqrt()).min(max)],
+        Opcode::Atanh => {
+            let end = Elementary::log(2.0 / below_one) / 2.0;
+            [-end, end]
+        }
+        _ => [-max, max],
     }
 }
 

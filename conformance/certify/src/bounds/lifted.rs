@@ -38,7 +38,7 @@ pub(super) fn taken(t: &Tensor, positions: &[usize]) -> Tensor {
 pub(super) fn leaf_at(leaf: &Leaf, positions: &[usize]) -> Leaf {
     let at = |radii: &Radii| radii.taken(positions.iter().copied());
     let bounds = Bounds { soft: at(&leaf.bounds.soft), hard: at(&leaf.bounds.hard), ..Bounds::default() };
-    Leaf { computed: leaf.computed, ..Leaf::new(bounds, leaf.product) }
+    leaf.with_bounds(bounds)
 }
 
 /// An applied computation, to be run on lists.

@@ -38,10 +38,10 @@
 //! | `multiplied` | folds by a multiplication | the same instruction in f64 on magnitudes |
 //! | `log_add_exp` | folds by the logarithm of a sum of exponentials | the number of steps, and the result |
 //! | `folds`, `lifted` | other applied computations | the computation on whole arrays, step by step; what does not work element by element, element by element |
-//! | `reordered`, `selected` | folds in any order ([`hlo_recognize`], `terms`) | by component: a rule above, or a choice |
+//! | `reordered`, `selected` | folds in any order ([`hlo_recognize`], `terms`) | for each component a rule above, or any of its elements |
 //! | `merged` | log-sum-exp, norms, rescaled sums, moments, saturated sums in any order | errors of steps |
 //! | `reciprocals` | divide by what repeats numbers | the rounding of the reciprocal, where engines may multiply by it |
-//! | `constant_terms` | sums of sums with constants | the roundings of the constants' sum, where engines may gather them |
+//! | `constant_terms` | `(x + b) + c` with constants `b` and `c` | the roundings of `x + (b + c)`, where engines may reassociate |
 //! | `scattered` | elements of a scatter with one update or none | the operand's bounds, or the computation applied once |
 //! | `scans` | scans by other computations than additions | the computation on the slices, one after the other |
 //! | `rounded_twice` | elementwise instructions of types of a byte and less | the same instruction in f64, rounded by way of f16 |
@@ -49,7 +49,7 @@
 //! | `windows` | select-and-scatter in any order | which windows have one element that wins against all others |
 //! | `order` | sort, topk | sorting the ends of the intervals |
 //! | `permuted` | sorts whose comparator leaves an order open | comparing all pairs of a line |
-//! | `nans` | bitcast-convert, comparisons and sorts by total order | where a NaN that was computed is among the operands |
+//! | `nans` | bitcast-convert, comparisons and sorts by total order of computed NaNs | any sign and payload |
 //! | `linear` | fft, cholesky, triangular-solve, batch-norm | the error recurrence of the algorithm |
 //! | `reflectors` | geqrf, orgqr, ormqr of LAPACK | perturbation of factors and of the basis, handed on from the one to the others |
 //! | `decompositions` | syevd and gesdd of LAPACK | perturbation of values, and of vectors by the distances of these |
@@ -488,9 +488,13 @@ impl Leaf {
     fn new(bounds: Bounds, product: bool) -> Leaf {
         Leaf { bounds, product, ..Leaf::default() }
     }
-}
 
-impl Leaf {
+    /// Of elements of the same array, or of the array with other radii: how its values were computed stays
+    /// true of them, what relates them to those of other arrays does not.
+    fn with_bounds(&self, bounds: Bounds) -> Leaf {
+        Leaf { computed: self.computed, ..Leaf::new(bounds, self.product) }
+    }
+
     /// The bytes that it occupies.
     fn bytes(&self) -> u64 {
         self.bounds.bytes() + self.relations.as_ref().map_or(0, |r| r.bytes())
@@ -815,8 +819,7 @@ fn undecided_tree(value: &Value, tree: &Tree) -> Tree {
     match (value, tree) {
         (Value::Array(t), Tree::Array(leaf)) => {
             let bounds = Bounds { soft: leaf.bounds.soft.clone(), ..Bounds::unknown(t.len()) };
-            let known = Leaf::new(bounds, leaf.product);
-            Tree::Array(Arc::new(Leaf { computed: leaf.computed, ..known }))
+            Tree::Array(Arc::new(leaf.with_bounds(bounds)))
         }
         (Value::Tuple(parts), Tree::Tuple(trees)) if parts.len() == trees.len() => {
             Tree::Tuple(parts.iter().zip(trees.iter()).map(|(v, t)| undecided_tree(v, t)).collect())

@@ -87,7 +87,13 @@ fn ways(case: &Case<'_>) -> Ways {
 }
 
 /// The opcode that computes a value, movements and calls aside. `None`: it is not known.
-fn source(module: &Module, mut id: InstrId, nested: bool) -> Option<Opcode> {
+fn source(module: &Module, id: InstrId, nested: bool) -> Option<Opcode> {
+    origin(module, id, nested).map(|id| module.instr(id).opcode)
+}
+
+/// The instruction that computes a value, movements and calls aside. `None`: it is not known; `nested`: nor
+/// are callers.
+pub(super) fn origin(module: &Module, mut id: InstrId, nested: bool) -> Option<InstrId> {
     for _ in 0..MAX_INSTRUCTIONS {
         let instr = module.instr(id);
         id = match instr.opcode {
@@ -97,7 +103,7 @@ fn source(module: &Module, mut id: InstrId, nested: bool) -> Option<Opcode> {
                 only_passed(module, instr.parent(), number)?
             }
             opcode if moves(opcode) && instr.operands().len() == 1 => instr.operands()[0],
-            opcode => return Some(opcode),
+            _ => return Some(id),
         };
     }
     None

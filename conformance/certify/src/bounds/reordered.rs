@@ -490,7 +490,7 @@ fn negated(values: &Tensor, leaf: &Leaf) -> Option<(Tensor, Arc<Leaf>)> {
     let to: Vec<f64> = v.re.iter().map(|x| -x).collect();
     let radii = |mode: Mode| leaf.bounds.radii(mode).without_limits();
     let bounds = Bounds::of(radii(Mode::Soft), radii(Mode::Hard));
-    Some((tensor(v.ty, values.dims(), &to), Arc::new(Leaf::new(bounds, leaf.product))))
+    Some((tensor(v.ty, values.dims(), &to), Arc::new(leaf.with_bounds(bounds))))
 }
 
 /// Numbers in a narrower type, off by what that rounds as well. `None`: it is none.
@@ -511,7 +511,7 @@ fn narrowed(ty: ElementType, values: &Tensor, leaf: &Leaf) -> Option<(Tensor, Ar
         Radii::new((0..v.len()).map(off).collect())
     };
     let bounds = Bounds::of(radii(Mode::Soft), radii(Mode::Hard));
-    Some((tensor(ty, values.dims(), &to), Arc::new(Leaf::new(bounds, leaf.product))))
+    Some((tensor(ty, values.dims(), &to), Arc::new(leaf.with_bounds(bounds))))
 }
 
 /// A function of elements, of all of them.

@@ -2,8 +2,8 @@
 //!
 //! In any order and with any brackets a sum of `n` terms is within `gamma` times the sum of magnitudes of the
 //! exact one; one of terms that are not negative is no less than any of them, since rounding is monotone:
-//! `fl(a + b) >= a` where `b >= 0`. Where so many terms are added in so narrow a type that `gamma` is large,
-//! that alone says of which sign a sum is.
+//! `fl(a + b) >= a` where `b >= 0`. Where `gamma` is large (many terms, a narrow type), only the latter bounds
+//! such a sum away from negative numbers.
 
 use hlo::Opcode;
 use hlo_execution::format::{Format, has_infinities};

@@ -174,9 +174,9 @@ impl Watcher {
     }
 }
 
-/// The bounds of a value that counts as exact. What is only promised is what it will be; products may still
-/// be left unrounded where they are added; NaNs that were computed have the engine's bits; and an engine that keeps excess precision does not read the value
-/// that was rounded to the narrow type.
+/// The bounds of a value that counts as exact. What is only promised is what it will be. Products may still be
+/// left unrounded where they are added, NaNs that were computed still have the engine's bits, and an engine
+/// that keeps excess precision does not read the value that was rounded to the narrow type.
 fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
     match (value, tree) {
         (Value::Pending(_), Tree::Promise(..)) => tree.clone(),
@@ -189,8 +189,7 @@ fn reset(value: &Value, tree: &Tree, allowances: &Allowances) -> Tree {
                 let leaf = Leaf { relations: None, mixed: true, ..(**leaf).clone() };
                 return Tree::Array(Arc::new(leaf));
             }
-            let exact = Leaf::new(Bounds::default(), leaf.product);
-            Tree::Array(Arc::new(Leaf { computed: leaf.computed, ..exact }))
+            Tree::Array(Arc::new(leaf.with_bounds(Bounds::default())))
         }
         (value, _) => exact_tree(value),
     }
