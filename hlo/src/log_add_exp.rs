@@ -5,7 +5,7 @@
 //! monotone, and moves by no more than the operand that moves most, so that in any order and with any
 //! brackets its rounding errors stay bounded. Compilers and the certified tolerance both rest on that.
 
-use crate::attrs::{CompareType, Direction};
+use crate::attrs::Direction;
 use crate::element_type::{ElementType, TypeClass};
 use crate::ids::{ComputationId, InstrId};
 use crate::module::Module;
@@ -59,7 +59,7 @@ impl Form<'_> {
             let attrs = &self.module.instr(id).attrs;
             x == y
                 && attrs.direction() == Some(&Direction::Ne)
-                && attrs.compare_type() != Some(&CompareType::TotalOrder)
+                && !attrs.is_total_order()
                 && self.of_both(x, Opcode::Subtract)
         })
     }

@@ -1,6 +1,6 @@
 //! Applied computations as expressions over scalars, so that well-known ones run as Rust code.
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::{
     AttrKey, Bits, ComputationId, ConstantValue, ElementType, Instruction, Literal, Module, Opcode,
     with_buffer,
@@ -122,7 +122,7 @@ impl Scalars {
             }
             Opcode::Compare => {
                 let &[a, b] = &flat[..] else { return None };
-                let total = instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+                let total = instr.attrs.is_total_order();
                 Node::Compare(*instr.attrs.direction()?, total, a, b)
             }
             Opcode::ReducePrecision => return None,

@@ -15,7 +15,6 @@
 
 use std::collections::BTreeSet;
 
-use hlo::attrs::CompareType;
 use hlo::opcode::Numeric;
 use hlo::{ComputationId, ConstantValue, ElementType, Module, Opcode};
 use hlo_execution::format::{Format, has_infinities};
@@ -380,7 +379,7 @@ impl<'e, 'm> Compared<'e, 'm> {
                 exact.then_some(decided)
             }
             Opcode::Compare if all_moved && real => {
-                let total = instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+                let total = instr.attrs.is_total_order();
                 self.looks(&operands, total)?;
                 Some(decided)
             }

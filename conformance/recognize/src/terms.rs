@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::{ConstantValue, Opcode};
 use hlo_execution::format::Format;
 use hlo_interp::Tensor;
@@ -309,7 +309,7 @@ impl Terms {
                 }
             }
             Opcode::Compare => {
-                if instr.attrs.compare_type() == Some(&CompareType::TotalOrder) {
+                if instr.attrs.is_total_order() {
                     return Some(Held::Truth(None));
                 }
                 let direction = *instr.attrs.direction()?;

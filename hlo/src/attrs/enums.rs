@@ -1,5 +1,7 @@
 //! Attribute values that are one of a few words.
 
+use crate::element_type::{ElementType, TypeClass};
+
 macro_rules! text_enum {
     ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal,)* })*) => {
         $(
@@ -82,5 +84,16 @@ text_enum! {
         CrossPartition = "cross_partition",
         CrossReplicaAndPartition = "cross_replica_and_partition",
         FlattenedId = "flattened_id",
+    }
+}
+
+impl CompareType {
+    /// The comparison type that an element type has if none is written.
+    pub fn of(ty: ElementType) -> CompareType {
+        match ty.class() {
+            TypeClass::Float | TypeClass::Complex => CompareType::Float,
+            TypeClass::Signed => CompareType::Signed,
+            TypeClass::Unsigned | TypeClass::Pred => CompareType::Unsigned,
+        }
     }
 }

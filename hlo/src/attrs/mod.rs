@@ -519,6 +519,11 @@ impl Attrs {
     pub fn computations(&self, key: AttrKey) -> Option<&[ComputationId]> {
         if let Some(AttrValue::Computations(v)) = self.get(key) { Some(v) } else { None }
     }
+
+    /// Whether a `compare` of floats is by the total order of IEEE 754, NaNs included.
+    pub fn is_total_order(&self) -> bool {
+        self.compare_type() == Some(&CompareType::TotalOrder)
+    }
 }
 
 macro_rules! typed_getters {

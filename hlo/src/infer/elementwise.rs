@@ -9,7 +9,7 @@ use super::cx::{Cx, DimList, Inferred, show, show_array};
 use super::types::{Classes, higher_precision, merge, same_dims, same_ignoring_precision};
 use crate::attrs::{AttrKey, CompareType, Direction};
 use crate::diag::codes;
-use crate::element_type::{ElementType, TypeClass};
+use crate::element_type::ElementType;
 use crate::shape::Shape;
 
 /// An operation on elements of certain classes that keeps type and dimensions.
@@ -129,21 +129,12 @@ pub(super) fn complex(cx: &Cx) -> Inferred {
     cx.build(ty, dims)
 }
 
-/// The comparison type that an element type has if none is written.
-fn default_compare_type(ty: ElementType) -> CompareType {
-    match ty.class() {
-        TypeClass::Float | TypeClass::Complex => CompareType::Float,
-        TypeClass::Signed => CompareType::Signed,
-        TypeClass::Unsigned | TypeClass::Pred => CompareType::Unsigned,
-    }
-}
-
 /// `compare`
 pub(super) fn compare(cx: &Cx) -> Inferred {
     let dims = common_dims(cx)?;
     let ty = cx.array(1)?.element_type;
     let direction = *cx.required(cx.attrs.direction(), AttrKey::Direction)?;
-    let default = default_compare_type(ty);
+    let default = CompareType::of(ty);
     if let Some(&how) = cx.attrs.compare_type() {
         let fits = how == default || ty.is_float() && how == CompareType::TotalOrder;
         if !fits {

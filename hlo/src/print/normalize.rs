@@ -4,7 +4,7 @@ use crate::attrs::{
     ApiVersion, AttrKey, AttrValue, Attrs, BackendConfig, CompareType, ConvKind, DotAlgorithm,
     FrontendAttributes, Ints, Metadata, PaddingType, Precision, ReplicaGroups, ResultAccuracy, Schedule,
 };
-use crate::element_type::{ElementType, TypeClass};
+use crate::element_type::ElementType;
 use crate::ids::InstrId;
 use crate::module::{Instruction, Module};
 use crate::opcode::Opcode;
@@ -63,7 +63,7 @@ fn says_something(module: &Module, instr: &Instruction, key: AttrKey, value: &At
         AttrValue::CollectiveMode(_) => false,
         AttrValue::CompareType(v) => {
             let ty = instr.operands().first().and_then(|&o| module.instr(o).shape.element_type());
-            ty.map(default_compare_type) != Some(*v)
+            ty.map(CompareType::of) != Some(*v)
         }
         AttrValue::ResultAccuracy(v) => *v != ResultAccuracy::Default,
         AttrValue::FrontendAttributes(v) => !v.entries.is_empty(),
@@ -93,15 +93,6 @@ fn says_something(module: &Module, instr: &Instruction, key: AttrKey, value: &At
         | AttrValue::FusionKind(_)
         | AttrValue::FftType(_)
         | AttrValue::Transpose(_) => true,
-    }
-}
-
-/// The comparison type that is assumed for an element type.
-fn default_compare_type(ty: ElementType) -> CompareType {
-    match ty.class() {
-        TypeClass::Float | TypeClass::Complex => CompareType::Float,
-        TypeClass::Signed => CompareType::Signed,
-        TypeClass::Unsigned | TypeClass::Pred => CompareType::Unsigned,
     }
 }
 

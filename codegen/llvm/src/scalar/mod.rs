@@ -19,7 +19,6 @@ mod narrow;
 mod tests;
 pub mod value;
 
-use hlo::attrs::CompareType;
 use hlo::elementwise::{Binary, Function, Kind, Unary, kind};
 use hlo::{AttrKey, ElementType, Instruction, Opcode, TypeClass};
 use hlo_library_base::Unsupported;
@@ -183,7 +182,7 @@ fn compare<'ctx>(
     y: Val<'ctx>,
 ) -> Result<Option<Val<'ctx>>> {
     let Some(&direction) = instr.attrs.direction() else { return Ok(None) };
-    let total = instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+    let total = instr.attrs.is_total_order();
     let ty = x.ty.holding(y.ty);
     let (x, y) = (convert(e, x, ty)?, convert(e, y, ty)?);
     let bit = match ty.class() {

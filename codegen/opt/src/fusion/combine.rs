@@ -155,7 +155,7 @@ pub fn extreme(module: &Module, computation: ComputationId) -> Option<bool> {
     };
     let compares = |id: InstrId, x: InstrId, y: InstrId| -> Option<Direction> {
         let instr = module.instr(id);
-        let total = instr.attrs.compare_type() == Some(&hlo::attrs::CompareType::TotalOrder);
+        let total = instr.attrs.is_total_order();
         (instr.opcode == Opcode::Compare && !total && instr.operands() == [x, y])
             .then(|| instr.attrs.direction().copied())
             .flatten()

@@ -5,7 +5,7 @@
 //! NaN"). What only moves some elements keeps their bits, and is not touched. There signs are flipped and
 //! cleared on bits: kernels leave the sign of a NaN unspecified until bits are observed.
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
 
 use super::PassCx;
@@ -122,7 +122,7 @@ fn looks_at_bits(module: &Module, id: InstrId) -> bool {
             Opcode::BitcastConvert | Opcode::Bitcast => instr.shape.element_type() != of,
             // By the total order.
             Opcode::Topk => true,
-            Opcode::Compare => instr.attrs.compare_type() == Some(&CompareType::TotalOrder),
+            Opcode::Compare => instr.attrs.is_total_order(),
             _ => false,
         }
 }

@@ -1,6 +1,6 @@
 //! What a comparison makes of two intervals.
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 
 use super::interval::Interval;
 use super::rules::Case;
@@ -16,7 +16,7 @@ pub(super) struct Comparison {
 impl Comparison {
     pub(super) fn of(case: &Case<'_>) -> Option<Comparison> {
         let [a, b] = &case.args[..] else { return None };
-        let total = case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+        let total = case.instr.attrs.is_total_order();
         Some(Comparison { direction: *case.instr.attrs.direction()?, total, same: a.from == b.from })
     }
 

@@ -141,7 +141,7 @@ fn flushes(module: &Module, instr: &Instruction) -> bool {
             Opcode::Select | Opcode::ReducePrecision => false,
             // Of a complex number it is a root of a sum of squares.
             Opcode::Abs => complex,
-            Opcode::Compare => instr.attrs.compare_type() != Some(&hlo::attrs::CompareType::TotalOrder),
+            Opcode::Compare => !instr.attrs.is_total_order(),
             Opcode::Convert if operand == instr.shape.element_type() => false,
             opcode => operand.is_some_and(|ty| elementwise::flushes(opcode, ty)),
         },

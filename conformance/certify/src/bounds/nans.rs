@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** without the liberty (`nan-bits`) nothing changes here.
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::{AttrKey, ComputationId, ElementType, Opcode, TypeClass, with_element_type};
 use hlo_execution::element::{Number, nan_among};
 use hlo_execution::format::Format;
@@ -42,7 +42,7 @@ pub(super) fn are_seen_by_map(case: &Case<'_>) -> bool {
             let instr = case.module.instr(id);
             match instr.opcode {
                 Opcode::BitcastConvert => true,
-                Opcode::Compare => instr.attrs.compare_type() == Some(&CompareType::TotalOrder),
+                Opcode::Compare => instr.attrs.is_total_order(),
                 _ => false,
             }
         })
@@ -60,7 +60,7 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
     let called = case.instr.attrs.called_computations();
     let by_bits = match case.opcode() {
         Opcode::BitcastConvert if !copies(case) => return patterns(case, leaves),
-        Opcode::Compare if case.instr.attrs.compare_type() == Some(&CompareType::TotalOrder) => {
+        Opcode::Compare if case.instr.attrs.is_total_order() => {
             return comparison(case, leaves);
         }
         Opcode::CustomCall => {

@@ -4,7 +4,7 @@
 //! a rank is decided if the interval of its key meets none before and none behind it; of exact keys that are
 //! equal, the order is the reference's (stable).
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::{AttrKey, ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_execution::format::Format;
 use hlo_interp::{Tensor, Value};
@@ -89,9 +89,7 @@ pub(super) fn is_total(case: &Case<'_>) -> bool {
 pub(super) fn compares_totally(module: &Module, comparator: ComputationId) -> bool {
     let root = module.instr(module.root(comparator));
     let parameter = |&o: &InstrId| module.instr(o).opcode == Opcode::Parameter;
-    root.opcode == Opcode::Compare
-        && root.attrs.compare_type() == Some(&CompareType::TotalOrder)
-        && root.operands().iter().all(parameter)
+    root.opcode == Opcode::Compare && root.attrs.is_total_order() && root.operands().iter().all(parameter)
 }
 
 /// Whether a sort's comparator is known to be a strict weak order of its operands: a comparison of bits, or of

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hlo::attrs::{AttrKey, AttrValue, CompareType, Direction, PaddingDim, SliceDim};
+use hlo::attrs::{AttrKey, AttrValue, Direction, PaddingDim, SliceDim};
 use hlo::builder::ComputationBuilder;
 use hlo::infer::InferError;
 use hlo::{
@@ -553,7 +553,7 @@ pub(super) fn other_strictness(direction: Direction) -> Direction {
 
 /// Whether a comparison is by the total order of floats.
 pub(super) fn is_total(attrs: &Attrs) -> bool {
-    attrs.compare_type() == Some(&CompareType::TotalOrder)
+    attrs.is_total_order()
 }
 
 /// The signed type of the width of an unsigned one, or the other way round.

@@ -4,7 +4,7 @@
 //! comparison there chooses is no matter of rounding. Conversions from `f8e8m0fnu` keep them as well: they
 //! are no arithmetic.
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};
 use hlo_opt::passes::{Fuel, Pass};
@@ -93,7 +93,7 @@ impl Pass for FlushRegions {
             if maps.contains(&of) {
                 return arithmetic(e);
             }
-            let values = e.at().attrs.compare_type() != Some(&CompareType::TotalOrder);
+            let values = !e.at().attrs.is_total_order();
             if e.at().opcode != Opcode::Compare || !values || !folds.contains(&of) {
                 return None;
             }
@@ -136,7 +136,7 @@ fn arithmetic(e: &mut Edit<'_>) -> Option<InstrId> {
             | Opcode::Floor
     ) || is_elementary(opcode);
     // A comparison of bits is none of values.
-    let total = e.at().attrs.compare_type() == Some(&CompareType::TotalOrder);
+    let total = e.at().attrs.is_total_order();
     let ty = |id: InstrId, e: &Edit<'_>| e.instr(id).shape.element_type();
     let own = e.at().shape.element_type()?;
     let same = e.at().operands().iter().all(|&o| ty(o, e) == Some(own));

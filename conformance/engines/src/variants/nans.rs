@@ -4,7 +4,7 @@
 //! The reference's are canonical, which is positive (SEMANTICS.md). NaNs that were given and moved keep their
 //! bits, so only what is surely computed is changed: results of arithmetic, and what is moved of these alone.
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::opcode::Family;
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each_outside_folds};
@@ -30,14 +30,13 @@ impl Pass for NegativeNans {
 
 /// The instruction on operands whose NaNs are negative.
 fn rewritten(e: &mut Edit<'_>) -> Option<InstrId> {
-    let total = |instr: &hlo::Instruction| instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
     let sees_bits = match e.at().opcode {
         Opcode::BitcastConvert => e.array(e.id())?.element_type != e.array(e.operand(0)?)?.element_type,
-        Opcode::Compare => total(e.at()),
+        Opcode::Compare => e.at().attrs.is_total_order(),
         Opcode::Topk => true,
         Opcode::Sort => {
             let root = e.root(e.at().attrs.computation(AttrKey::ToApply)?);
-            root.opcode == Opcode::Compare && total(root)
+            root.opcode == Opcode::Compare && root.attrs.is_total_order()
         }
         _ => false,
     };

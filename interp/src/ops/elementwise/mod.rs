@@ -7,7 +7,7 @@
 mod convert;
 pub(crate) mod lane;
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::diag::codes;
 use hlo::elementwise::{Binary, Kind, Unary};
 use hlo::literal::BufferOf;
@@ -165,7 +165,7 @@ pub(crate) fn precision(attrs: &hlo::Attrs) -> Option<(u32, u32)> {
 
 /// Direction of a `compare`, and whether it is by the total order of floats.
 pub(crate) fn comparison(attrs: &hlo::Attrs) -> Option<(Direction, bool)> {
-    Some((*attrs.direction()?, attrs.compare_type() == Some(&CompareType::TotalOrder)))
+    Some((*attrs.direction()?, attrs.is_total_order()))
 }
 
 fn compare<T: Lane>(cx: &Cx<'_>, a: Tensor, b: Tensor) -> Result<Tensor> {

@@ -6,7 +6,7 @@
 //! **Invariant:** a node that is exact depends on nothing but operands, by instructions that have one result;
 //! every other node is an interval.
 
-use hlo::attrs::{CompareType, Direction};
+use hlo::attrs::Direction;
 use hlo::opcode::{Family, Numeric};
 use hlo::{AttrKey, ElementType, InstrId, Module, Opcode};
 use rustc_hash::FxHashMap;
@@ -381,7 +381,7 @@ impl Builder<'_> {
                 (exact == Numeric::Exact).then_some((both, 0.0))
             }
             Opcode::Compare if !pred(0) => {
-                let total = instr.attrs.compare_type() == Some(&CompareType::TotalOrder);
+                let total = instr.attrs.is_total_order();
                 let direction = *instr.attrs.direction()?;
                 (!total).then_some((What::Compare(direction, same(0)?, same(1)?), 0.0))
             }
