@@ -6,9 +6,8 @@
 //!
 //! **Invariants:** a device waits only in [`Exchange::wait`]. A deadlock is that some devices wait and none
 //! runs: then no rendezvous can complete, and all that wait are released. So it is found exactly when it
-//! exists, without a clock. What a device that fails does not contribute is
-//! never contributed; the others go on until they end or wait for it in vain, so which devices fail does not
-//! depend on timing.
+//! exists, without a clock. What a device that fails does not contribute is never contributed; the others go
+//! on until they end or wait for it in vain, so which devices fail does not depend on timing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
