@@ -455,11 +455,7 @@ impl Target {
     /// The same with debugging information in a second file, the result's second, which the object calls
     /// `name`.
     pub fn split_object(&self, module: &Module<'_>, name: &str) -> Result<(Vec<u8>, Vec<u8>)> {
-        self.with_machine(|machine| {
-            let emitted = split_dwarf::emit(machine, module, name)?;
-            complaint()?;
-            Ok(emitted)
-        })
+        self.emitting(module, |machine| split_dwarf::emit(machine, module, name))
     }
 
     /// Assembly of a module that was optimized: of a GPU PTX.
@@ -468,18 +464,30 @@ impl Target {
     }
 
     fn emit(&self, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>> {
-        self.with_machine(|machine| {
+        self.emitting(module, |machine| {
             let buffer = machine.write_to_memory_buffer(module, kind)?;
-            complaint()?;
             Ok(buffer.as_slice().to_vec())
         })
     }
 
+    /// Emits a module. A machine keeps the addresses of what `llvm.used` of a module names, and never forgets
+    /// them (`Used` of LLVM's `TargetLoweringObjectFileELF`): a function of a later module that has one of
+    /// these would get a section of its own, marked to be retained. So what emitted such a module is not used
+    /// again.
+    fn emitting<T>(&self, module: &Module<'_>, f: impl FnOnce(&TargetMachine) -> Result<T>) -> Result<T> {
+        let emitted = self.with_machine(|machine| {
+            let emitted = f(machine)?;
+            complaint()?;
+            Ok(emitted)
+        });
+        if module.get_global("llvm.used").is_some() {
+            MACHINES.with(|machines| machines.borrow_mut().retain(|(target, _)| target != self));
+        }
+        emitted
+    }
+
     /// Calls with this thread's target machine, which is created once.
     fn with_machine<T>(&self, f: impl FnOnce(&TargetMachine) -> Result<T>) -> Result<T> {
-        thread_local! {
-            static MACHINES: RefCell<Vec<(Target, TargetMachine)>> = const { RefCell::new(Vec::new()) };
-        }
         MACHINES.with(|machines| {
             if !machines.borrow().iter().any(|(target, _)| target == self) {
                 let machine = self.machine()?;
@@ -513,6 +521,11 @@ impl Target {
             )
             .ok_or_else(|| Error::Target(format!("LLVM has no machine for {triple} {}", self.cpu)))
     }
+}
+
+thread_local! {
+    /// The target machines of this thread.
+    static MACHINES: RefCell<Vec<(Target, TargetMachine)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// What LLVM complained of, as an error.

@@ -51,6 +51,42 @@ fn a_loop_compiles_at_every_level_without_contraction() {
     }
 }
 
+/// `llvm.used` of a module says nothing of the modules that come after it, whatever addresses these have.
+#[test]
+fn an_object_does_not_depend_on_the_modules_before_it() {
+    let target = Target::host(Level::O2).unwrap();
+    // Many functions, some of which will have the addresses of some before them.
+    let object = |used: bool| {
+        let context = new_context();
+        let module = context.create_module("test");
+        target.prepare(&module).unwrap();
+        let builder = context.create_builder();
+        let functions: Vec<_> = (0..200)
+            .map(|i| {
+                let function =
+                    module.add_function(&format!("f{i}"), context.void_type().fn_type(&[], false), None);
+                builder.position_at_end(context.append_basic_block(function, "entry"));
+                builder.build_return(None).unwrap();
+                function.as_global_value().as_pointer_value()
+            })
+            .collect();
+        if used {
+            let list = functions[0].get_type().const_array(&functions);
+            let global = module.add_global(list.get_type(), None, "llvm.used");
+            global.set_linkage(inkwell::module::Linkage::Appending);
+            global.set_section(Some("llvm.metadata"));
+            global.set_initializer(&list);
+        }
+        target.optimize(&module).unwrap();
+        target.object(&module).unwrap()
+    };
+    let first = object(false);
+    for _ in 0..8 {
+        assert!(object(true) != first, "each is in a section of its own");
+        assert!(object(false) == first);
+    }
+}
+
 /// Values that are made before the end of a block that has one: of the entry, and of a block that another
 /// comes from twice.
 #[test]
