@@ -113,7 +113,7 @@ fn of_passes(options: &Options, path: &str, run: &RunOptions, ui: &Ui) -> Result
         let devices = super::devices(ui, &program.module, None, None)?;
         (program, None, None, devices)
     };
-    options.custom_calls.apply(&mut program, limit)?;
+    options.custom_calls.apply(&mut program, limit, ui)?;
     let module = &program.module;
     let mut run = RunOptions { devices, ..*run };
     if let Some(finding) = &finding {

@@ -374,7 +374,7 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
     let (limit, seed) = (options.limits.memory_limit, options.seed);
     let mut bases = Vec::new();
     let file = |path: String, mut program: frontend::Program| -> Result<crate::fuzz::Base, Failure> {
-        options.custom_calls.apply(&mut program, limit)?;
+        options.custom_calls.rewrite(&mut program, limit)?;
         // Mutants keep the header, not what names the devices.
         if let Ok(chosen) = engine::devices::choose(&program.module, None, None) {
             engine::devices::record(&mut program.module, chosen.devices);
@@ -417,7 +417,7 @@ fn bases(paths: &[String], options: &Options, ui: &Ui) -> Result<Vec<crate::fuzz
             let Some(file) = case.program(false) else { continue };
             // A base that does not load is none; the corpus runner tells about it.
             let Ok(mut program) = frontend::load(&file.to_string_lossy()) else { continue };
-            options.custom_calls.apply(&mut program, limit)?;
+            options.custom_calls.rewrite(&mut program, limit)?;
             let Ok(inputs) = case
                 .inputs(limit)
                 .and_then(|mut npz| inputs::read(&program.module, &mut npz, case.devices()?))

@@ -202,7 +202,7 @@ fn task(options: &Options, ui: &Ui) -> Result<Task, Failure> {
         let program = super::load(&options.file, &options.read.reading(), ui)?;
         (program, None, None, None)
     };
-    options.custom_calls.apply(&mut program, limit)?;
+    options.custom_calls.apply(&mut program, limit, ui)?;
     let replicas = options.replicas.or(devices.map(|d| d.replicas()));
     let partitions = options.partitions.or(devices.map(|d| d.partitions()));
     let devices = super::devices(ui, &program.module, replicas, partitions)?;

@@ -309,8 +309,25 @@ impl CustomCallOptions {
         loaded::load(&self.load)
     }
 
-    /// Rewrites a program accordingly.
-    fn apply(&self, program: &mut Program, memory_limit: u64) -> Result<(), Failure> {
+    /// Rewrites a program accordingly, and warns of targets that it does not call.
+    fn apply(&self, program: &mut Program, memory_limit: u64, ui: &Ui) -> Result<(), Failure> {
+        let called = custom_calls::targets(&program.module);
+        for s in self.custom_call.iter().filter(|s| !called.contains(&*s.target)) {
+            let called: Vec<&str> = called.iter().map(|target| &**target).collect();
+            let instead = match &called[..] {
+                [] => "it has no custom call".to_owned(),
+                all => format!("it calls {}", all.join(", ")),
+            };
+            ui.warn(format!(
+                "--custom-call {}: {} calls no such target; {instead}",
+                s.target, program.source.name
+            ));
+        }
+        self.rewrite(program, memory_limit)
+    }
+
+    /// The same without a word.
+    fn rewrite(&self, program: &mut Program, memory_limit: u64) -> Result<(), Failure> {
         self.load()?;
         let twice = self
             .custom_call

@@ -189,7 +189,7 @@ fn read(options: &Options, ui: &Ui) -> Result<(Candidate, bool), Failure> {
     let program =
         program_file(&options.program).map_or_else(|| "-".to_owned(), |p| p.to_string_lossy().into_owned());
     let mut loaded = super::load(&program, &options.read.reading(), ui)?;
-    options.custom_calls.apply(&mut loaded, options.memory_limit)?;
+    options.custom_calls.apply(&mut loaded, options.memory_limit, ui)?;
     let is_stablehlo = loaded.is_stablehlo;
     let mut module = loaded.module;
     let (replicas, partitions) = recorded_devices(&options.program)?;

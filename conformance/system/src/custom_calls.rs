@@ -4,6 +4,8 @@
 //! are compared on: a copy, zeros, or recorded constants. **Invariant:** what is left verifies, and no call
 //! of a target that was named is left.
 
+use std::collections::BTreeSet;
+
 use hlo::attrs::{AttrKey, AttrValue, COMMON};
 use hlo::literal::{ArrayLiteral, Buffer};
 use hlo::{ArrayShape, InstrId, Literal, Module, NewInstruction, Opcode, Shape};
@@ -48,6 +50,14 @@ impl std::str::FromStr for Substitution {
         }
         Ok(Substitution { target: target.to_owned(), gives })
     }
+}
+
+/// The targets that a program calls.
+pub fn targets(module: &Module) -> BTreeSet<String> {
+    let all = module.computations().iter().flat_map(|&c| module.instructions(c)).map(|id| module.instr(id));
+    all.filter(|instr| instr.opcode == Opcode::CustomCall)
+        .filter_map(|instr| Some(instr.attrs.str(AttrKey::CustomCallTarget)?.to_owned()))
+        .collect()
 }
 
 /// Rewrites all calls of the targets that are named, and marks those that loaded libraries implement

@@ -182,8 +182,12 @@ fn misfits() {
     let o = hlo(&["run", &unknown, "--custom-call", "Mine=zeros", "--custom-call", "Mine=identity"]);
     ends(&o, 2);
     assert!(err(&o).contains("is given twice"), "{}", err(&o));
-    // Another target: the call is refused as before.
-    ends(&hlo(&["run", &unknown, "--custom-call", "Other=zeros"]), 5);
+    // Another target: the call is refused as before, and the name is said to be none.
+    let o = hlo(&["run", &unknown, "--custom-call", "Other=zeros"]);
+    ends(&o, 5);
+    assert!(err(&o).contains("warning: --custom-call Other: "), "{}", err(&o));
+    assert!(err(&o).contains("calls no such target; it calls Mine"), "{}", err(&o));
+    assert!(!err(&hlo(&["run", &unknown, "--custom-call", "Mine=zeros"])).contains("warning"));
 }
 
 fn commands() {

@@ -130,7 +130,7 @@ pub(crate) fn run(options: &Options, ui: &Ui) -> Result<Exit, Failure> {
                 Ok(program) => program,
                 Err(rejected) => return Ok(reject(file, engine.name(), &rejected, ui)),
             };
-            options.custom_calls.apply(&mut program, options.limits.memory_limit)?;
+            options.custom_calls.apply(&mut program, options.limits.memory_limit, ui)?;
             let what = format!("timing {}", engine.name());
             let found =
                 command_within(options.timeout, &what, || bench(file, &program, engine.name(), options))?;

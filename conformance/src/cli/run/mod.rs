@@ -320,7 +320,7 @@ impl Runner<'_> {
             }
         };
         warn(file, &program.source.text, [&program.warnings, &program.broken], self.ui);
-        self.options.custom_calls.apply(&mut program, self.options.limits.memory_limit)?;
+        self.options.custom_calls.apply(&mut program, self.options.limits.memory_limit, self.ui)?;
         if program.broken.is_empty() {
             return self.run_loaded(&program);
         }
