@@ -1,4 +1,4 @@
-//! What floats should reach so that a conversion, a comparison or an index shows what it does: ranges, and
+//! What numbers should reach so that a conversion, a comparison or an index shows what it does: ranges, and
 //! numbers in them exactly.
 //!
 //! Unlike the range of a [`Demand`](super::demand::Demand) these are wishes: several uses add up, and where a
@@ -88,6 +88,61 @@ impl Cover {
         }
     }
 
+    /// The ranges within the values of a function, whose ends it does not reach: away from each of them by a
+    /// 1024th of the range. They end at the points, so that both sides of each are reached alike, however the
+    /// inverse bends.
+    fn within(&self, (least, greatest): (f64, f64)) -> Vec<(f64, f64)> {
+        let cut = |&(low, high): &(f64, f64)| {
+            let (a, b) = (low.max(least), high.min(greatest));
+            let margin = (b - a) / 1024.0;
+            (if a > least { a } else { a + margin }, if b < greatest { b } else { b - margin })
+        };
+        let meets = |r: &&(f64, f64)| r.0 < greatest && r.1 > least;
+        let mut pieces = Vec::new();
+        for (mut low, high) in self.ranges.iter().filter(meets).map(cut) {
+            let mut inside: Vec<f64> = self.points.iter().copied().filter(|&p| low < p && p < high).collect();
+            inside.sort_by(f64::total_cmp);
+            inside.dedup();
+            for end in inside.into_iter().chain([high]) {
+                pieces.push((low, end));
+                low = end;
+            }
+        }
+        pieces
+    }
+
+    /// What the operand of a monotone function covers, by the inverse, which is not exact: no points.
+    fn inverted(&self, values: (f64, f64), inverse: impl Fn(f64) -> f64) -> Vec<Cover> {
+        let ranges = self.within(values);
+        vec![Cover { ranges, points: Vec::new(), ties: self.ties }.mapped(inverse)]
+    }
+
+    /// What of this is not negative.
+    fn positive(&self) -> Cover {
+        Cover {
+            ranges: self
+                .ranges
+                .iter()
+                .filter(|r| r.1 > 0.0)
+                .map(|&(low, high)| (low.max(0.0), high))
+                .collect(),
+            points: self.points.iter().copied().filter(|&p| p >= 0.0).collect(),
+            ties: self.ties,
+        }
+    }
+
+    /// What integers within these limits cover, if that is more than what they are where nothing is asked.
+    pub(super) fn beyond(&self, usual: (i128, i128), limits: (i128, i128)) -> Option<Cover> {
+        let (low, high) = (usual.0 as f64, usual.1 as f64 + 1.0);
+        let (least, end) = (limits.0 as f64, limits.1 as f64 + 1.0);
+        let cut = |&(low, high): &(f64, f64)| (low.max(least), high.min(end));
+        let ranges: Vec<(f64, f64)> = self.ranges.iter().map(cut).filter(|(low, high)| low < high).collect();
+        let points =
+            self.points.iter().copied().filter(|&p| p == p.trunc() && least <= p && p < end).collect();
+        let beyond = ranges.iter().any(|r| r.0 < low || r.1 > high);
+        beyond.then_some(Cover { ranges, points, ties: false })
+    }
+
     /// What the operands of an operation on numbers cover, none of them a constant, so that the result covers
     /// this: `None` where there is no rule.
     pub(super) fn operands(&self, opcode: Opcode) -> Option<Vec<Cover>> {
@@ -110,11 +165,19 @@ impl Cover {
                     ties: self.ties,
                 }]
             }
-            Opcode::Exponential => {
-                // Over ten powers of two, of a range that goes down to 0.
-                let log = |&(low, high): &(f64, f64)| (low.max(high / 1024.0).ln(), high.ln());
-                let ranges = self.ranges.iter().filter(|r| r.1 > 0.0).map(log).collect();
-                vec![Cover { ranges, points: Vec::new(), ties: self.ties }]
+            // Over ten powers of two, of a range that goes down to 0.
+            Opcode::Exponential => self.inverted((0.0, f64::MAX), f64::ln),
+            Opcode::ExponentialMinusOne => self.inverted((-1.0, f64::MAX), f64::ln_1p),
+            Opcode::Log => self.inverted((-f64::MAX, f64::MAX), f64::exp),
+            Opcode::LogPlusOne => self.inverted((-f64::MAX, f64::MAX), f64::exp_m1),
+            Opcode::Tanh => self.inverted((-1.0, 1.0), f64::atanh),
+            Opcode::Logistic => self.inverted((0.0, 1.0), |x| (x / (1.0 - x)).ln()),
+            Opcode::Cbrt => vec![self.mapped(|x| x * x * x)],
+            Opcode::Sqrt => vec![self.positive().mapped(|x| x * x)],
+            Opcode::Rsqrt => {
+                let points = self.points.iter().copied().filter(|&p| p > 0.0).collect();
+                let ranges = self.within((0.0, f64::MAX));
+                vec![Cover { ranges, points, ties: self.ties }.mapped(|x| 1.0 / (x * x))]
             }
             Opcode::Add => vec![self.mapped(|x| x / 2.0); 2],
             Opcode::Subtract => vec![self.mapped(|x| x / 2.0), self.mapped(|x| -x / 2.0)],
@@ -151,12 +214,13 @@ impl Cover {
         }
     }
 
-    /// The rule for floats of a type that are to cover this. `needed` is the range that another use needs,
-    /// `usual` the range where nothing is asked.
+    /// The rule for floats of a type that are to cover this. `needed` is the range that another use asks for,
+    /// `domain` that in which it means something, `usual` the range where nothing is asked.
     pub(super) fn fill(
         &self,
         ty: ElementType,
         needed: Option<(f64, f64)>,
+        domain: Option<(f64, f64)>,
         usual: (f64, f64),
     ) -> Option<Fill> {
         // Unsigned types have too few such values.
@@ -166,14 +230,14 @@ impl Cover {
         let max = Format::of(ty)?.max;
         // The width of a range is a number of f64.
         let most = max.min(f64::MAX / 2.0);
-        let (minimum, maximum) = needed.unwrap_or((-most, most));
+        let (minimum, maximum) = domain.map_or((-most, most), |(low, high)| (low.max(-most), high.min(most)));
         let cut = |&(low, high): &(f64, f64)| (low.max(minimum), high.min(maximum));
         let mut ranges: Vec<(f64, f64)> =
             self.ranges.iter().map(cut).filter(|(low, high)| low < high).collect();
         if ranges.is_empty() {
             ranges.push(needed.unwrap_or(usual));
         }
-        let within = |&p: &f64| p.abs() <= max && needed.is_none_or(|(low, high)| low <= p && p < high);
+        let within = |&p: &f64| p.abs() <= max && domain.is_none_or(|(low, high)| low <= p && p < high);
         let points: Vec<f64> = self.points.iter().copied().filter(within).collect();
         Some(match ranges[..] {
             [(low, high)] if points.is_empty() && !self.ties => Fill::Real { low, high },

@@ -30,6 +30,8 @@ pub(super) struct Demand {
     int: Option<(i128, i128)>,
     /// Floats in this range.
     real: Option<(f64, f64)>,
+    /// The range of floats that `real` is the gentle part of: covers are cut to this one.
+    domain: Option<(f64, f64)>,
     /// All elements are the identity of this operation.
     identity: Option<Opcode>,
     /// Index vectors.
@@ -40,7 +42,7 @@ pub(super) struct Demand {
     bits: bool,
     /// A dominant diagonal.
     dominant: bool,
-    /// The values that floats should reach, within `real`.
+    /// The values that floats should reach, within `domain`, and integers of which nothing else is asked.
     cover: Cover,
     /// Other numbers than those of `int` or `real` mean nothing: integers that are more than indices, and
     /// floats that become such.
@@ -70,7 +72,12 @@ impl Demand {
     }
 
     fn real(low: f64, high: f64) -> Self {
-        Self { real: Some((low, high)), ..Self::default() }
+        Self { real: Some((low, high)), domain: Some((low, high)), ..Self::default() }
+    }
+
+    /// Floats up to `high`, of a function that is defined for all that are no less than `low`.
+    fn upwards(low: f64, high: f64) -> Self {
+        Self { domain: Some((low, f64::MAX)), ..Self::real(low, high) }
     }
 
     /// Adds what another use asks. Returns whether that changed anything.
@@ -78,6 +85,7 @@ impl Demand {
         let before = self.clone();
         self.int = join_range(self.int, other.int, |a, b| a.1 - a.0 <= b.1 - b.0);
         self.real = join_range(self.real, other.real, |a, b| a.1 - a.0 <= b.1 - b.0);
+        self.domain = join_range(self.domain, other.domain, |a, b| a.1 - a.0 <= b.1 - b.0);
         self.identity = self.identity.or(other.identity);
         self.vectors = match (self.vectors.take(), &other.vectors) {
             (Some(mut a), Some(b)) if a.dim == b.dim && a.maximum.len() == b.maximum.len() => {
@@ -127,13 +135,17 @@ impl Demand {
                 });
                 match range {
                     Some((low, high)) if d.needed => {
-                        d.real = d.real.or(Some((low as f64, high as f64 + 0.5)));
+                        let range = Some((low as f64, high as f64 + 0.5));
+                        (d.real, d.domain) = (d.real.or(range), d.domain.or(range));
                     }
                     Some((low, high)) => d.cover.join(&Cover::indices(low, high)),
                     None => d.cover.join(&Cover::conversion(to, counted)),
                 }
                 d.vectors = None;
-            } else if let Some((low, high)) = d.real {
+            } else if counted {
+                d.cover = Cover::default();
+            }
+            if let (TypeClass::Signed | TypeClass::Unsigned, Some((low, high))) = (from.class(), d.real) {
                 let high = high.floor().max(low.ceil());
                 d.int = join_range(d.int, Some((low.ceil() as i128, high as i128)), |a, b| {
                     a.1 - a.0 <= b.1 - b.0
@@ -161,7 +173,7 @@ impl Demand {
                 }
                 let positive = ty == ElementType::F8E8M0FNU;
                 let usual = if positive { (0.5, 2.0) } else { (-1.0, 1.0) };
-                if let Some(fill) = self.cover.fill(ty, self.real, usual) {
+                if let Some(fill) = self.cover.fill(ty, self.real, self.domain, usual) {
                     return fill;
                 }
                 let (low, high) = self.real.unwrap_or(usual);
@@ -201,8 +213,15 @@ impl Demand {
         if range.is_none() && self.distinct {
             return Fill::Distinct;
         }
-        let (minimum, maximum) = int_limits(ty).unwrap_or((0, 1));
-        let (low, high) = range.unwrap_or(if minimum < 0 { (-8, 7) } else { (0, 15) });
+        let limits = int_limits(ty).unwrap_or((0, 1));
+        let (minimum, maximum) = limits;
+        let usual = if minimum < 0 { (-8, 7) } else { (0, 15) };
+        if range.is_none()
+            && let Some(cover) = self.cover.beyond(usual, limits)
+        {
+            return Fill::Cover(cover);
+        }
+        let (low, high) = range.unwrap_or(usual);
         let low = low.clamp(minimum, maximum);
         Fill::Int { low, high: high.clamp(low, maximum) }
     }
@@ -586,10 +605,19 @@ impl<'m> Walk<'m> {
             }
             O::SelectAndScatter => self.ask_identity(i, 2..3, i.attrs.computation(AttrKey::Scatter)),
             // Domains.
-            O::Log | O::Rsqrt => self.domain(i, 0, 0.015625, 4.0),
-            O::LogPlusOne => self.domain(i, 0, -0.75, 4.0),
-            O::Sqrt => self.domain(i, 0, 0.0, 4.0),
-            O::Acosh => self.domain(i, 0, 1.0, 4.0),
+            O::Log | O::Rsqrt => {
+                self.covered(id, i);
+                self.upwards(i, 0.015625, 4.0);
+            }
+            O::LogPlusOne => {
+                self.covered(id, i);
+                self.upwards(i, -0.75, 4.0);
+            }
+            O::Sqrt => {
+                self.covered(id, i);
+                self.upwards(i, 0.0, 4.0);
+            }
+            O::Acosh => self.upwards(i, 1.0, 4.0),
             O::Acos | O::Asin => self.domain(i, 0, -1.0, 1.0),
             O::Atanh => self.domain(i, 0, -0.9375, 0.9375),
             O::Power => {
@@ -650,9 +678,16 @@ impl<'m> Walk<'m> {
                 self.arithmetic(id, i);
                 self.covered(id, i);
             }
-            O::Abs | O::Ceil | O::Exponential | O::Floor | O::RoundNearestAfz | O::RoundNearestEven => {
-                self.covered(id, i)
-            }
+            O::Abs
+            | O::Cbrt
+            | O::Ceil
+            | O::Exponential
+            | O::ExponentialMinusOne
+            | O::Floor
+            | O::Logistic
+            | O::RoundNearestAfz
+            | O::RoundNearestEven
+            | O::Tanh => self.covered(id, i),
             O::Maximum | O::Minimum => {
                 self.covered(id, i);
                 self.cut_off(i, 0, &[1]);
@@ -664,16 +699,13 @@ impl<'m> Walk<'m> {
             }
             O::Compare => self.comparison(i),
             // No demand.
-            O::Cbrt
-            | O::Asinh
+            O::Asinh
             | O::Cosine
             | O::Cosh
             | O::CountLeadingZeros
             | O::Erf
-            | O::ExponentialMinusOne
             | O::Imag
             | O::IsFinite
-            | O::Logistic
             | O::Not
             | O::Popcnt
             | O::Real
@@ -681,7 +713,6 @@ impl<'m> Walk<'m> {
             | O::Sine
             | O::Sinh
             | O::Tan
-            | O::Tanh
             | O::And
             | O::Atan2
             | O::Complex

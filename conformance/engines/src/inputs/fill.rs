@@ -21,7 +21,7 @@ pub enum Fill {
         /// Bound.
         high: f64,
     },
-    /// Floats that reach all of several ranges, and numbers in them exactly.
+    /// Numbers that reach all of several ranges, and numbers in them exactly; integers are rounded down.
     Cover(Cover),
     /// Numbers of a kind that is not gentle.
     Kind {
@@ -221,7 +221,13 @@ fn fill_typed<T: Number>(shape: &ArrayShape, n: usize, fill: &Fill, key: u64) ->
         |r: u64, low: f64, high: f64| T::from_parts(real(r, low, high), real(splitmix64(r), low, high));
     match fill {
         Fill::Real { low, high } => each(&|i| uniform(draw(key, i), *low, *high)),
-        Fill::Cover(cover) => each(&|i| T::from_parts(cover.real(draw(key, i)), 0.0)),
+        Fill::Cover(cover) => {
+            let whole = T::TYPE.is_integer();
+            each(&|i| {
+                let x = cover.real(draw(key, i));
+                T::from_parts(if whole { x.floor() } else { x }, 0.0)
+            })
+        }
         Fill::Kind { kind, nonnegative, gentle } => {
             let gentle =
                 T::slice(&fill_typed::<T>(shape, n, gentle, key)).map(<[T]>::to_vec).unwrap_or_default();

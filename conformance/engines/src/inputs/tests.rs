@@ -178,6 +178,9 @@ fn floats_are_on_both_sides_of_what_they_are_compared_with() {
     let body = "  x = f32[2,256] parameter(0)\n  d = f32[2] constant({-7, 30})\n  e = f32[2,256] broadcast(d), dimensions={0}\n  ROOT r = pred[2,256] compare(x, e), direction=GT";
     let x = &gentle(body)[0];
     assert_eq!((sides(x, -7.0), sides(x, 30.0)), ([true; 3], [true; 3]));
+    let clamp = by("  l = f32[] constant(0)\n  h = f32[] constant(6)\n  ROOT r = f32[512] clamp(l, x, h)");
+    let x = &gentle(&clamp)[0];
+    assert!(sides(x, 0.0)[0] && sides(x, 6.0)[1]);
     let clamp = by("  l = f32[] constant(-3)\n  h = f32[] constant(6)\n  ROOT r = f32[512] clamp(l, x, h)");
     let x = &gentle(&clamp)[0];
     assert!(sides(x, -3.0)[0] && sides(x, 6.0)[1] && x.iter().any(|x| (-3.0..6.0).contains(x)));
@@ -206,11 +209,71 @@ fn floats_are_on_both_sides_of_what_they_are_compared_with() {
     let pairs = || both[0].iter().zip(&both[1]);
     assert!(pairs().any(|(x, y)| x < y) && pairs().any(|(x, y)| x > y) && pairs().any(|(x, y)| x == y));
     assert!(both[1].iter().all(|y| (1.0..4.0).contains(y)));
-    // The domain of a function goes before.
-    let body = by(&format!(
-        "{constant}  l = f32[512] log(x)\n  p = pred[512] compare(x, b), direction=LT\n  ROOT r = (f32[512], pred[512]) tuple(l, p)"
-    ));
-    assert!(gentle(&body)[0].iter().all(|x| (0.015625..4.0).contains(x)));
+    // Within the domain of a function.
+    let beside = |function: &str| {
+        let body = by(&format!(
+            "{constant}  l = f32[512] {function}(x)\n  p = pred[512] compare(x, b), direction=LT\n  ROOT r = (f32[512], pred[512]) tuple(l, p)"
+        ));
+        gentle(&body).remove(0)
+    };
+    let x = beside("log");
+    assert!(sides(&x, 100.0) == [true; 3] && x.iter().all(|x| (0.015625..200.0).contains(x)));
+    assert!(beside("acos").iter().all(|x| (-1.0..1.0).contains(x)));
+}
+
+#[test]
+fn numbers_behind_functions_are_on_both_sides_of_what_these_are_compared_with() {
+    type Function = fn(f64) -> f64;
+    let all: [(&str, f64, Function); 8] = [
+        ("log", 5.0, f64::ln),
+        ("log-plus-one", 3.0, f64::ln_1p),
+        ("sqrt", 30.0, f64::sqrt),
+        ("rsqrt", 7.0, |x| 1.0 / x.sqrt()),
+        ("cbrt", -9.0, f64::cbrt),
+        ("exponential-minus-one", 20.0, f64::exp_m1),
+        ("tanh", 0.75, f64::tanh),
+        ("logistic", 0.875, |x| 1.0 / (1.0 + (-x).exp())),
+    ];
+    for (name, constant, function) in all {
+        let body = format!(
+            "  x = f32[512] parameter(0)\n  y = f32[512] {name}(x)\n  c = f32[] constant({constant})\n  b = f32[512] broadcast(c), dimensions={{}}\n  ROOT r = pred[512] compare(y, b), direction=LT"
+        );
+        let y: Vec<f64> = gentle(&body)[0].iter().map(|&x| function(x)).collect();
+        let below = y.iter().filter(|&&y| y < constant).count();
+        assert!((32..480).contains(&below) && y.iter().all(|y| y.is_finite()), "{name} {below}");
+    }
+}
+
+#[test]
+fn integers_are_on_both_sides_of_what_they_are_compared_with() {
+    let compared = |ty: &str, constant: i64, more: &str| {
+        format!(
+            "  x = {ty}[512] parameter(0)\n{more}  c = {ty}[] constant({constant})\n  b = {ty}[512] broadcast(c), dimensions={{}}\n  ROOT r = pred[512] compare({}, b), direction=EQ",
+            if more.is_empty() { "x" } else { "y" }
+        )
+    };
+    for (ty, constant) in
+        [("s32", 1000), ("s32", -100), ("s64", 1 << 40), ("s8", 100), ("u8", 200), ("u32", 77)]
+    {
+        let x = &gentle(&compared(ty, constant, ""))[0];
+        assert_eq!(sides(x, constant as f64), [true; 3], "{ty} {constant}");
+    }
+    // Behind x + 50, and cut off.
+    let shifted =
+        "  d = s32[] constant(50)\n  e = s32[512] broadcast(d), dimensions={}\n  y = s32[512] add(x, e)\n";
+    assert_eq!(sides(&gentle(&compared("s32", 1000, shifted))[0], 950.0), [true; 3]);
+    let clamp = "  x = s32[512] parameter(0)\n  l = s32[] constant(0)\n  h = s32[] constant(255)\n  ROOT r = s32[512] clamp(l, x, h)";
+    let x = &gentle(clamp)[0];
+    assert!(sides(x, 0.0)[0] && sides(x, 255.0)[1] && x.iter().any(|x| (16.0..240.0).contains(x)));
+    // The largest number of a type, and what is near.
+    let x = &gentle(&compared("s32", i64::from(i32::MAX), ""))[0];
+    assert!(x.contains(&f64::from(i32::MAX)) && sides(x, 1e9)[0]);
+    // Those that the program needs are what they were, and those that a loop may count.
+    let index = "  t = f32[7] parameter(0)\n  i = s32[] parameter(1)\n  c = s32[] constant(1000)\n  p = pred[] compare(i, c), direction=LT\n  d = f32[2] dynamic-slice(t, i), dynamic_slice_sizes={2}\n  ROOT r = (pred[], f32[2]) tuple(p, d)";
+    assert_eq!(fills("", index)[1], Fill::Int { low: 0, high: 5 });
+    let computations = "c {\n  i = s32[] parameter(0)\n  n = s32[] constant(1000)\n  ROOT r = pred[] compare(i, n), direction=NE\n}\n\nb {\n  i = s32[] parameter(0)\n  o = s32[] constant(1)\n  ROOT r = s32[] add(i, o)\n}";
+    let body = "  i = s32[] parameter(0)\n  ROOT w = s32[] while(i), condition=c, body=b";
+    assert_eq!(fills(computations, body), [Fill::Int { low: -8, high: 7 }]);
 }
 
 #[test]

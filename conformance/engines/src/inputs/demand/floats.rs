@@ -1,7 +1,7 @@
-//! What is asked of floats: the domains of functions, the constants that they are compared with, and both
+//! What is asked of numbers: the domains of functions, the constants that they are compared with, and both
 //! through arithmetic.
 
-use hlo::{InstrId, Instruction, Opcode};
+use hlo::{ArrayShape, InstrId, Instruction, Opcode};
 
 use super::{Cover, Demand, Walk};
 
@@ -11,6 +11,14 @@ impl Walk<'_> {
         let float = self.array(i, operand).is_some_and(|a| a.element_type.is_float());
         if float {
             self.ask_operand(i, operand, &Demand::real(low, high));
+        }
+    }
+
+    /// A use of a float operand that is defined for all numbers from the least on.
+    pub(super) fn upwards(&mut self, i: &Instruction, low: f64, high: f64) {
+        let float = self.array(i, 0).is_some_and(|a| a.element_type.is_float());
+        if float {
+            self.ask_operand(i, 0, &Demand::upwards(low, high));
         }
     }
 
@@ -38,29 +46,31 @@ impl Walk<'_> {
     /// two values that must not be negative asks the same of both.
     pub(super) fn arithmetic(&mut self, id: InstrId, i: &Instruction) {
         let float = i.shape.as_array().is_some_and(|a| a.element_type.is_float());
-        let Some((low, high)) = self.demands[id.index()].first().and_then(|d| d.real).filter(|_| float)
-        else {
-            return;
-        };
-        if i.opcode == Opcode::Negate {
-            self.ask_operand(i, 0, &Demand::real(-high, -low));
-            return;
-        }
-        let constants = [self.constant(i, 0), self.constant(i, 1)];
+        let demand = self.demands[id.index()].first().filter(|_| float);
+        let Some((real, domain)) = demand.and_then(|d| d.real.zip(d.domain)) else { return };
+        let binary = i.opcode != Opcode::Negate;
+        let constants = [self.constant(i, 0), self.constant(i, 1).filter(|_| binary)];
         for (n, other) in [(0, constants[1]), (1, constants[0])] {
-            let range = match (i.opcode, other) {
-                (Opcode::Add, Some(c)) => (low - c, high - c),
-                (Opcode::Add, None) if low >= 0.0 && constants[n].is_none() => (0.0, high / 2.0),
-                (Opcode::Subtract, Some(c)) if n == 0 => (low + c, high + c),
-                (Opcode::Subtract, Some(c)) => (c - high, c - low),
-                (Opcode::Multiply, Some(c)) => (low / c, high / c),
-                (Opcode::Divide, Some(c)) if n == 0 => (low * c, high * c),
-                _ => continue,
+            let before = |(low, high): (f64, f64)| -> Option<(f64, f64)> {
+                let (a, b) = match (i.opcode, other) {
+                    (Opcode::Negate, _) if n == 0 => (-high, -low),
+                    (Opcode::Add, Some(c)) => (low - c, high - c),
+                    (Opcode::Add, None) if real.0 >= 0.0 && constants[n].is_none() => (0.0, high / 2.0),
+                    (Opcode::Subtract, Some(c)) if n == 0 => (low + c, high + c),
+                    (Opcode::Subtract, Some(c)) => (c - high, c - low),
+                    (Opcode::Multiply, Some(c)) => (low / c, high / c),
+                    (Opcode::Divide, Some(c)) if n == 0 => (low * c, high * c),
+                    _ => return None,
+                };
+                Some(if a <= b { (a, b) } else { (b, a) })
             };
-            let range = if range.0 <= range.1 { range } else { (range.1, range.0) };
-            if range.0.is_finite() && range.1.is_finite() && range.0 < range.1 {
-                self.ask_operand(i, n, &Demand::real(range.0, range.1));
-            }
+            let Some(range) = before(real).filter(|(a, b)| a.is_finite() && b.is_finite() && a < b) else {
+                continue;
+            };
+            // A domain has no end there.
+            let ends = |(a, b): (f64, f64)| (a.max(-f64::MAX), b.min(f64::MAX));
+            let domain = before(domain).map(ends).filter(|(a, b)| a < b);
+            self.ask_operand(i, n, &Demand { domain, ..Demand::real(range.0, range.1) });
         }
     }
 
@@ -94,20 +104,28 @@ impl Walk<'_> {
         None
     }
 
-    /// Floats that are compared: on both sides of a constant and equal to it, or some equal to those that
-    /// they are compared with.
+    /// Whether an array is of numbers that reach what they are compared with: floats, and integers where no
+    /// loop counts them.
+    fn reaches(&self, array: Option<&ArrayShape>) -> bool {
+        array.is_some_and(|a| a.element_type.is_float() || a.element_type.is_integer() && !self.loops)
+    }
+
+    /// Numbers that are compared: on both sides of a constant and equal to it, or some floats equal to those
+    /// that they are compared with.
     pub(super) fn comparison(&mut self, i: &Instruction) {
         let [a, b] = i.operands() else { return };
-        let float = self.array(i, 0).is_some_and(|a| a.element_type.is_float());
-        if a == b || !float {
+        let operand = self.array(i, 0);
+        if a == b || !self.reaches(operand) {
             return;
         }
+        let float = operand.is_some_and(|a| a.element_type.is_float());
         let constants = [self.constants(i, 0), self.constants(i, 1)];
         let ranges = [a, b].map(|o| self.demands[o.index()].first().and_then(|d| d.real));
         for (n, other) in [(0, 1), (1, 0)] {
             let cover = match (&constants[n], &constants[other]) {
                 (Some(_), _) => continue,
                 (None, Some(c)) => Cover::around(c.iter().copied().filter(|c| c.is_finite()).collect()),
+                (None, None) if !float => continue,
                 (None, None) => {
                     let ranges = ranges[other].into_iter().collect();
                     Cover { ranges, points: Vec::new(), ties: true }
@@ -117,23 +135,24 @@ impl Walk<'_> {
         }
     }
 
-    /// Floats that are cut off at constants: on both sides of those that numbers in [-1, 1) are not.
+    /// Numbers that are cut off at constants: on both sides of those that numbers in [-1, 1) are not.
     pub(super) fn cut_off(&mut self, i: &Instruction, operand: usize, bounds: &[usize]) {
-        let float = self.array(i, operand).is_some_and(|a| a.element_type.is_float());
-        if !float || self.constants(i, operand).is_some() {
+        if !self.reaches(self.array(i, operand)) || self.constants(i, operand).is_some() {
             return;
         }
         let all = bounds.iter().filter_map(|&b| self.constants(i, b)).flatten();
-        let far = all.filter(|c| c.is_finite() && c.abs() >= 1.0).collect();
-        let ranges = Cover::around(far).ranges;
+        let all: Vec<f64> = all.filter(|c| c.is_finite()).collect();
+        if all.iter().all(|c| c.abs() < 1.0) {
+            return;
+        }
+        let ranges = Cover::around(all).ranges;
         self.ask_operand(i, operand, &Demand::cover(Cover { ranges, ..Cover::default() }));
     }
 
-    /// Passes what floats should cover back through elementwise operations.
+    /// Passes what numbers should cover back through elementwise operations.
     pub(super) fn covered(&mut self, id: InstrId, i: &Instruction) {
-        let float = i.shape.as_array().is_some_and(|a| a.element_type.is_float());
         let cover = match self.demands[id.index()].first() {
-            Some(d) if float && !d.cover.is_empty() => d.cover.clone(),
+            Some(d) if self.reaches(i.shape.as_array()) && !d.cover.is_empty() => d.cover.clone(),
             Some(_) | None => return,
         };
         if i.opcode == Opcode::Clamp {
