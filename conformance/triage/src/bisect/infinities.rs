@@ -1,17 +1,15 @@
 //! Whether it depends on rounding that a result is infinite, NaN or finite.
 //!
-//! A form is run with wide errors at every number it starts from and every rounding ([`Errors::Wide`]); an
-//! element that is infinite in one run and finite in another is near an overflow. Sums may be added up in any
-//! order: where the terms of one could overflow in some order (the certified hard bound is infinite) a finite
-//! result decides nothing. An infinite one is infinite or NaN in any order.
+//! A form is run with wide errors at every number it starts from and every rounding ([`Errors::Wide`]), and
+//! with sums that overflow where some order of their terms does ([`super::orders`]); an element that is
+//! infinite in one run and finite in another decides nothing.
 
-use hlo::opcode::NumericRow;
 use hlo::{ArrayLiteral, Module};
 
 use super::dumps::finished;
 use super::noise::{self, Errors, PERTURBED_RUNS};
-use hlo_certify::bounds::certify;
-use hlo_engines::engine::{Allowances, Inputs, RunOptions};
+use super::orders::Orders;
+use hlo_engines::engine::{Inputs, RunOptions};
 use hlo_execution::element::numbers;
 
 /// What a number is, as far as overflow goes; a set of these is a number of these bits.
@@ -20,22 +18,9 @@ fn class(x: f64) -> u8 {
         x if x.is_nan() => 8,
         f64::INFINITY => 4,
         f64::NEG_INFINITY => 2,
-        _ => FINITE,
+        _ => 1,
     }
 }
-
-const FINITE: u8 = 1;
-
-/// Any of them.
-const ANY: u8 = 15;
-
-/// The freedoms of compilers with sums that a form does not show.
-const ORDERS: Allowances = Allowances {
-    narrow_accumulator: true,
-    reorder_regions: true,
-    decompositions: true,
-    ..Allowances::STRICT
-};
 
 /// A form whose results are asked about.
 pub struct Form<'a> {
@@ -60,39 +45,21 @@ pub fn classes(
         asked.iter().map(|&i| numbers.get(i).map_or(0, |&x| class(x))).collect()
     };
     let mut seen: Vec<Vec<u8>> = form.results.iter().zip(asked).map(|(r, a)| of(r, a)).collect();
+    let mut see = |results: &[ArrayLiteral]| {
+        for ((seen, result), asked) in seen.iter_mut().zip(results).zip(asked) {
+            seen.iter_mut().zip(of(result, asked)).for_each(|(s, c)| *s |= c);
+        }
+    };
     for seed in 0..PERTURBED_RUNS {
         let errors = Errors::Wide { seed, unconverted: form.unconverted };
         let Some(inputs) = inputs() else { break };
         // A run that errors lead elsewhere shows nothing.
-        let Ok(results) = finished(noise::run(form.module, inputs, options, errors, false).0) else {
-            continue;
-        };
-        for ((seen, result), asked) in seen.iter_mut().zip(&results).zip(asked) {
-            seen.iter_mut().zip(of(result, asked)).for_each(|(s, c)| *s |= c);
+        if let Ok(results) = finished(noise::run(form.module, inputs, options, errors, false).0) {
+            see(&results);
         }
     }
-    if let Some(inputs) = inputs().filter(|_| has_sums(form.module))
-        && let Ok(certified) = certify(form.module, inputs, options, ORDERS, &mut ())
-    {
-        let bounds = certified.results.iter().flatten();
-        for ((seen, (array, bounds)), asked) in seen.iter_mut().zip(bounds).zip(asked) {
-            let parts = if array.buffer.element_type().is_complex() { 2 } else { 1 };
-            for (seen, &i) in seen.iter_mut().zip(*asked) {
-                if bounds.hard.at(i / parts) == f64::INFINITY {
-                    *seen |= if *seen & FINITE != 0 { ANY } else { ANY & !FINITE };
-                }
-            }
-        }
+    if let Some(orders) = inputs().and_then(|inputs| Orders::of(form.module, inputs, options)) {
+        orders.results(form.module, inputs, options).iter().for_each(|results| see(results));
     }
     seen
-}
-
-fn has_sums(module: &Module) -> bool {
-    let mut all = module.computations().iter().flat_map(|&c| module.instructions(c));
-    all.any(|i| {
-        matches!(
-            module.instr(i).opcode.numeric_row(),
-            NumericRow::Sum | NumericRow::Region | NumericRow::Opaque
-        )
-    })
 }

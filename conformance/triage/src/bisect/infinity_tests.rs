@@ -141,6 +141,45 @@ fn sums_have_no_order() {
     assert!(found([&overflows, &fits]) && found([&fits, &overflows]));
 }
 
+/// A softmax and a log-sum-exp that lose the maximum that was subtracted overflow, and no order of their sums
+/// does.
+#[test]
+fn a_maximum_that_is_no_longer_subtracted_is_a_change() {
+    let header = |ty: &str| {
+        ["add", "maximum"].map(|op| {
+            format!("{op}_ {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  ROOT s = {ty}[] {op}(a, b)\n}}\n")
+        })
+        .concat()
+    };
+    for ty in ["f32", "bf16", "f64", "f16"] {
+        let large = match ty {
+            "f64" => "800",
+            "f16" => "13",
+            "bf16" => "300",
+            _ => "100",
+        };
+        let form = |largest: &str, result: &str| {
+            format!(
+                "x = ty[2,3] constant({{{{{large}, 1, 2}}, {{0.5, 1, 2}}}}); least = ty[] constant(-inf); zero = ty[] constant(0); {largest}; ml = ty[2,3] broadcast(m), dimensions={{0}}; d = ty[2,3] subtract(x, ml); e = ty[2,3] exponential(d); s = ty[2] reduce(e, zero), dimensions={{1}}, to_apply=add_; {result}"
+            )
+            .replace("ty[", &format!("{ty}["))
+        };
+        let largest = "m = ty[2] reduce(x, least), dimensions={1}, to_apply=maximum_";
+        let none = "m = ty[2] broadcast(zero), dimensions={}";
+        for result in [
+            "sl = ty[2,3] broadcast(s), dimensions={0}; ROOT r = ty[2,3] divide(e, sl)",
+            "l = ty[2] log(s); ROOT r = ty[2] add(l, m)",
+        ] {
+            let found = |forms: [&str; 2]| {
+                let forms = [form(forms[0], result), form(forms[1], result)];
+                report(&header(ty), [&forms[0], &forms[1]], Some(InputKind::Gentle)).found.is_some()
+            };
+            assert!(found([largest, none]) && found([none, largest]), "{ty} {result}");
+            assert!(!found([largest, largest]), "{ty} {result}");
+        }
+    }
+}
+
 #[test]
 fn extreme_inputs_are_tried_where_gentle_ones_show_nothing() {
     let given = "y = f32[64] parameter(0)";

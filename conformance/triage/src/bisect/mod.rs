@@ -12,6 +12,7 @@ pub mod dumps;
 pub mod infinities;
 pub mod names;
 pub mod noise;
+pub mod orders;
 pub mod passes;
 
 #[cfg(test)]
