@@ -76,14 +76,7 @@ impl<'m> Expression<'m> {
 
     /// Which nodes some of them are computed from, they themselves included.
     pub fn reached(&self, roots: &[usize]) -> Vec<bool> {
-        let mut reached = vec![false; self.nodes.len()];
-        roots.iter().for_each(|&root| reached[root] = true);
-        for (n, node) in self.nodes.iter().enumerate().rev() {
-            if reached[n] {
-                node.operands.iter().for_each(|&operand| reached[operand] = true);
-            }
-        }
-        reached
+        self.reached_from(roots, &[])
     }
 
     /// Which parameters some nodes are computed from.
@@ -92,21 +85,36 @@ impl<'m> Expression<'m> {
         (0..self.parameters.len()).filter(|&p| reached[p]).collect()
     }
 
-    /// A module that computes the tuple of some nodes from lists of `lanes` values for each of these
-    /// parameters, in that order. `None` if they depend on others.
-    pub fn lifted(&self, roots: &[usize], parameters: &[usize], lanes: i64) -> Option<Module> {
-        let reached = self.reached(roots);
+    /// Which nodes some of them are computed from, they themselves included, if these are `given`.
+    fn reached_from(&self, roots: &[usize], given: &[usize]) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.len()];
+        roots.iter().for_each(|&root| reached[root] = true);
+        for (n, node) in self.nodes.iter().enumerate().rev() {
+            if reached[n] && !given.contains(&n) {
+                node.operands.iter().for_each(|&operand| reached[operand] = true);
+            }
+        }
+        reached
+    }
+
+    /// A module that computes the tuple of some nodes from lists of `lanes` values for each of these others
+    /// (parameters have the first nodes), in that order. `None` if they depend on more.
+    pub fn lifted(&self, roots: &[usize], given: &[usize], lanes: i64) -> Option<Module> {
+        let reached = self.reached_from(roots, given);
         let mut target = Module::new("region");
         let entry = target.add_computation("main".into(), Span::NONE);
         let mut copies: Vec<Option<InstrId>> = vec![None; self.nodes.len()];
         let list = |ty: ElementType| Shape::array(ty, &[lanes]);
-        for (number, &p) in (0..).zip(parameters) {
-            let new = NewInstruction::new(Opcode::Parameter, list(self.parameters[p]), &[])
+        for (number, &g) in (0..).zip(given) {
+            let new = NewInstruction::new(Opcode::Parameter, list(self.nodes[g].ty), &[])
                 .attr(AttrKey::ParameterNumber, AttrValue::Int(number))
                 .named(format!("p{number}"));
-            copies[p] = Some(target.append(entry, new));
+            copies[g] = Some(target.append(entry, new));
         }
         for (n, node) in self.nodes.iter().enumerate().filter(|&(n, _)| reached[n]) {
+            if copies[n].is_some() {
+                continue;
+            }
             let Origin::Instruction(id) = node.origin else {
                 copies[n]?;
                 continue;

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod expression;
+pub mod keys;
 pub mod merges;
 pub mod rank;
 pub mod region;

@@ -9,7 +9,8 @@
 //!   too many. That such a region only compares ([`Compared`]) is shown from its expression: comparisons of
 //!   an accumulator with its element or with constants, logic on their results, and selections by these. So
 //!   what it gives depends on the order of its operands and of the constants alone, and a [`Table`] of what
-//!   it gives for representatives of each order tells everything.
+//!   it gives for representatives of each order tells everything. What is compared may be a function of the
+//!   operands on either side ([`Key`]).
 //!
 //! **Invariant:** what is not shown is not recognized.
 
@@ -21,6 +22,7 @@ use hlo_execution::format::{Format, has_infinities};
 use hlo_interp::Tensor;
 
 use crate::expression::{Expression, Origin};
+use crate::keys::{Key, Keys};
 use crate::merges::{self, Merge};
 use crate::rank::{self, Line};
 
@@ -68,7 +70,9 @@ pub struct Region<'m> {
 pub struct Choice {
     /// The components, in order.
     pub members: Vec<usize>,
-    /// Of each member whether the region looks at it.
+    /// What it compares besides.
+    pub keys: Vec<Key>,
+    /// Of each member, and then of each key, whether the region looks at it.
     pub looked_at: Vec<bool>,
     /// What is chosen.
     pub table: Table,
@@ -77,9 +81,9 @@ pub struct Choice {
 /// What a region gives for pairs of rows of representatives.
 #[derive(Debug)]
 pub struct Table {
-    /// Of each member.
+    /// Of each member, and then of each key.
     pub lines: Vec<Line>,
-    /// Of each member the distance in rows of representatives that are neighbours.
+    /// Of each of them the distance in rows of representatives that are neighbours.
     strides: Vec<usize>,
     rows: usize,
     /// Pair by pair what is given.
@@ -270,9 +274,11 @@ impl<'m> Region<'m> {
     }
 
     fn choice(&self, members: &[usize], run: Run<'_>) -> Option<Choice> {
-        let mut compared = Compared::new(&self.expression, self.components.len());
+        let n = self.components.len();
+        let keys = Keys::new(&self.expression, |p| (p < n) == self.accumulators_first);
+        let mut compared = Compared::new(&self.expression, n, &keys);
         let roots: Vec<usize> = members.iter().map(|&m| self.expression.results[m]).collect();
-        compared.follow(&self.expression.reached(&roots))?;
+        compared.follow(&self.expression.reached(&roots));
         for (&m, &root) in members.iter().zip(&roots) {
             let tag = compared.tags[root].as_ref()?;
             let own = tag.moved && tag.components.iter().all(|&c| c == m);
@@ -280,21 +286,24 @@ impl<'m> Region<'m> {
                 return None;
             }
         }
-        let parameters =
-            members.iter().map(|&m| self.accumulator(m)).chain(members.iter().map(|&m| self.element(m)));
-        let parameters: Vec<usize> = parameters.collect();
-        let mut looked_at: Vec<bool> = members.iter().map(|&m| compared.lines[m].looked_at).collect();
+        let of_keys = (0..keys.all.len()).filter(|&k| compared.lines[n + k].looked_at);
+        let (numbers, keys): (Vec<usize>, Vec<Key>) = of_keys.map(|k| (n + k, keys.all[k])).unzip();
+        let first = members.iter().map(|&m| self.accumulator(m)).chain(keys.iter().map(|k| k.accumulator));
+        let second = members.iter().map(|&m| self.element(m)).chain(keys.iter().map(|k| k.element));
+        let operands: Vec<usize> = first.chain(second).collect();
+        let columns: Vec<usize> = members.iter().copied().chain(numbers).collect();
+        let mut looked_at: Vec<bool> = columns.iter().map(|&c| compared.lines[c].looked_at).collect();
         for _ in 0..MAX_ROUNDS {
-            let lines = members.iter().zip(&looked_at).map(|(&m, &looked_at)| {
-                let (ty, line) = (self.expression.parameters[m], &compared.lines[m]);
+            let lines = columns.iter().zip(&operands).zip(&looked_at).map(|((&c, &operand), &looked_at)| {
+                let (ty, line) = (self.expression.nodes[operand].ty, &compared.lines[c]);
                 if looked_at { Line::new(ty, &line.constants, line.total) } else { Line::unseen(ty) }
             });
-            match Table::new(&self.expression, &roots, &parameters, lines.collect(), &looked_at, run)? {
-                Ok(table) => return Some(Choice { members: members.to_vec(), looked_at, table }),
+            match Table::new(&self.expression, &roots, &operands, lines.collect(), &looked_at, run)? {
+                Ok(table) => return Some(Choice { members: members.to_vec(), keys, looked_at, table }),
                 Err(more) => {
-                    for ((&m, more), looked_at) in members.iter().zip(more).zip(&mut looked_at) {
+                    for ((&c, more), looked_at) in columns.iter().zip(more).zip(&mut looked_at) {
                         *looked_at |= !more.is_empty();
-                        compared.lines[m].constants.extend(more);
+                        compared.lines[c].constants.extend(more);
                     }
                 }
             }
@@ -306,7 +315,8 @@ impl<'m> Region<'m> {
 /// What is known of a node of a region that only compares.
 #[derive(Clone, Default, Debug)]
 struct Tag {
-    /// It is a parameter of one of these components, perhaps in a wider type, or a constant.
+    /// It is a parameter of one of these components, perhaps in a wider type, or a constant. Keys count as
+    /// parameters of components behind those that there are.
     moved: bool,
     components: BTreeSet<usize>,
     constants: BTreeSet<i64>,
@@ -326,23 +336,32 @@ struct Look {
 /// Shows that an expression depends on the order of its parameters alone.
 struct Compared<'e, 'm> {
     expression: &'e Expression<'m>,
+    keys: &'e Keys,
     components: usize,
     lines: Vec<Look>,
     tags: Vec<Option<Tag>>,
 }
 
 impl<'e, 'm> Compared<'e, 'm> {
-    fn new(expression: &'e Expression<'m>, components: usize) -> Self {
-        Compared { expression, components, lines: vec![Look::default(); components], tags: Vec::new() }
+    fn new(expression: &'e Expression<'m>, components: usize, keys: &'e Keys) -> Self {
+        let lines = vec![Look::default(); components + keys.all.len()];
+        Compared { expression, keys, components, lines, tags: Vec::new() }
     }
 
-    /// Tags the nodes that matter; `None` if one of them does more than compare.
-    fn follow(&mut self, matter: &[bool]) -> Option<()> {
+    /// Tags the nodes that matter, but for those that do more than compare and are no key.
+    fn follow(&mut self, matter: &[bool]) {
         for (n, &matters) in matter.iter().enumerate() {
-            let tag = if matters { Some(self.tag(n)?) } else { None };
+            let tag = if matters { self.tag(n).or_else(|| self.key(n)) } else { None };
             self.tags.push(tag);
         }
-        Some(())
+    }
+
+    /// The tag of a node that is a key.
+    fn key(&mut self, n: usize) -> Option<Tag> {
+        let key = self.components + self.keys.of_node(n)?;
+        let decided = self.expression.nodes[n].ty == ElementType::Pred;
+        self.lines[key].looked_at |= decided;
+        Some(Tag { moved: true, components: BTreeSet::from([key]), decided, ..Tag::default() })
     }
 
     fn tag(&mut self, n: usize) -> Option<Tag> {
@@ -402,7 +421,10 @@ impl<'e, 'm> Compared<'e, 'm> {
             Opcode::Convert
                 if all_moved
                     && operands[0].constants.is_empty()
-                    && operands[0].components.iter().all(|&c| expression.parameters[c] == node.ty) =>
+                    && operands[0]
+                        .components
+                        .iter()
+                        .all(|&c| expression.parameters.get(c) == Some(&node.ty)) =>
             {
                 operands.into_iter().next()
             }
@@ -468,11 +490,12 @@ fn rounds_once(ty: ElementType, wide: ElementType) -> bool {
 type Lacking = Vec<BTreeSet<i64>>;
 
 impl Table {
-    /// `Err`: what the region gives is neither operand, and no representative.
+    /// `roots` are the results of the members; `operands` the nodes that these and the keys are on either
+    /// side. `Err`: what the region gives is neither operand, and no representative.
     fn new(
         expression: &Expression<'_>,
         roots: &[usize],
-        parameters: &[usize],
+        operands: &[usize],
         lines: Vec<Line>,
         looked_at: &[bool],
         run: Run<'_>,
@@ -485,18 +508,21 @@ impl Table {
         }
         let lanes = rows * rows;
         let of = |row: usize, member: usize| row / strides[member] % lines[member].ranks.len();
-        let types = |p: usize| expression.parameters[p];
-        let columns = parameters.iter().enumerate().map(|(k, &p)| {
+        let columns = operands.iter().enumerate().map(|(k, &operand)| {
             let member = k % lines.len();
             let rank = |lane: usize| {
                 let row = if k < lines.len() { lane / rows } else { lane % rows };
                 lines[member].ranks[of(row, member)]
             };
-            rank::tensor(types(p), &(0..lanes).map(rank).collect::<Vec<i64>>())
+            rank::tensor(expression.nodes[operand].ty, &(0..lanes).map(rank).collect::<Vec<i64>>())
         });
-        let module = expression.lifted(roots, parameters, lanes as i64)?;
+        let module = expression.lifted(roots, operands, lanes as i64)?;
         let given = run(&module, columns.collect())?;
-        let floats: Vec<bool> = roots.iter().map(|&r| Format::of(expression.nodes[r].ty).is_some()).collect();
+        let floats: Vec<bool> = operands
+            .iter()
+            .take(lines.len())
+            .map(|&o| Format::of(expression.nodes[o].ty).is_some())
+            .collect();
         let total_order = |member: usize| lines[member].index(rank::NEGATIVE_NAN).is_some();
         let mut lacking: Lacking = vec![BTreeSet::new(); lines.len()];
         // Lane by lane the row that is given, if its ranks are all among the representatives.
@@ -517,6 +543,26 @@ impl Table {
         if lacking.iter().any(|l| !l.is_empty()) {
             return Some(Err(lacking));
         }
+        // The keys of what is given are those of the row whose members it has. Rows that differ in keys alone
+        // stand for no numbers.
+        let members = strides.get(roots.len()).copied().unwrap_or(rows);
+        let mut found = true;
+        for (lane, row) in rows_given.iter_mut().enumerate() {
+            let sides = [lane / rows, lane % rows];
+            let alike = |side: &usize| {
+                let of_member = |m: usize| [*row, *side].map(|row| lines[m].ranks[of(row, m)]);
+                (0..roots.len()).all(|m| {
+                    let [a, b] = of_member(m);
+                    rank::equal(a, b, floats[m])
+                })
+            };
+            let side = sides
+                .iter()
+                .find(|side| *row == **side % members)
+                .or_else(|| sides.iter().find(|s| alike(s)));
+            found &= side.is_some() || members == rows;
+            *row += side.map_or(0, |side| side - side % members);
+        }
         let equals = |a: usize, b: usize| {
             (0..lines.len())
                 .all(|m| rank::equal(lines[m].ranks[of(a, m)], lines[m].ranks[of(b, m)], floats[m]))
@@ -527,7 +573,9 @@ impl Table {
         };
         let (mut outcomes, mut mixed) = (Vec::with_capacity(lanes), Vec::new());
         let (mut mixes_zeros, mut selects) = (false, true);
-        let mut extreme = vec![(true, true); lines.len()];
+        // Of keys nothing is said.
+        let mut extreme = vec![(false, false); lines.len()];
+        extreme[..roots.len()].fill((true, true));
         for (lane, &row) in rows_given.iter().enumerate() {
             let (x, y) = (lane / rows, lane % rows);
             let exactly = Outcome { first: row == x, second: row == y };
@@ -548,7 +596,7 @@ impl Table {
                     outcomes.push(about);
                 }
             }
-            for (m, (greatest, least)) in extreme.iter_mut().enumerate() {
+            for (m, (greatest, least)) in extreme.iter_mut().enumerate().take(roots.len()) {
                 let [x, y, r] = [x, y, row].map(|row| lines[m].ranks[of(row, m)]);
                 if floats[m] && [x, y].iter().any(|r| [rank::NAN, rank::NEGATIVE_NAN].contains(r)) {
                     continue;
@@ -557,7 +605,7 @@ impl Table {
                 *least &= rank::equal(r, x.min(y), floats[m]);
             }
         }
-        let any_order = rows <= MAX_ROWS_IN_TRIPLES && {
+        let any_order = found && rows <= MAX_ROWS_IN_TRIPLES && {
             let f = |x: usize, y: usize| rows_given[x * rows + y];
             (0..rows).all(|x| {
                 (0..rows).all(|y| f(x, y) == f(y, x) && (0..rows).all(|z| f(f(x, y), z) == f(x, f(y, z))))

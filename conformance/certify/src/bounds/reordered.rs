@@ -164,8 +164,13 @@ fn components(
         if !indices_are_exact {
             continue;
         }
+        let keys = choice.keys.iter().map(|key| {
+            let [elements, initial] = [0, 1].map(|part| function(case, region, key.element, part));
+            Some([elements?, initial?])
+        });
+        let Some(keys) = keys.collect::<Option<Vec<_>>>() else { continue };
         let found = [Mode::Soft, Mode::Hard]
-            .map(|mode| selected::bounds(case, choice, &case.radii(mode), mode, terms.as_ref()));
+            .map(|mode| selected::bounds(case, choice, &keys, &case.radii(mode), mode, terms.as_ref()));
         let [Some(soft), Some(hard)] = found else { continue };
         for (&m, (soft, hard)) in choice.members.iter().zip(soft.into_iter().zip(hard)) {
             bounds[m] = Some(rules::concluded(case.results[m], soft, hard));
@@ -391,7 +396,7 @@ fn folded(case: &Case<'_>, region: &Region<'_>, component: usize, by: Opcode, no
     let (values, leaf) = if node == region.element(component) {
         (arguments[0].tensor.clone(), arguments[0].leaf.clone())
     } else {
-        let (values, leaf) = function(case, region, node)?;
+        let (values, leaf) = function(case, region, node, 0)?;
         if values.element_type() == ty { (values, leaf) } else { narrowed(ty, &values, &leaf)? }
     };
     let (by, values, leaf) = if by == Opcode::Subtract {
@@ -514,21 +519,21 @@ fn narrowed(ty: ElementType, values: &Tensor, leaf: &Leaf) -> Option<(Tensor, Ar
     Some((tensor(ty, values.dims(), &to), Arc::new(leaf.with_bounds(bounds))))
 }
 
-/// A function of elements, of all of them.
-fn function(case: &Case<'_>, region: &Region<'_>, node: usize) -> Option<(Tensor, Arc<Leaf>)> {
+/// A function of elements, of all of them (`part` 0), or of the initial values in their stead (1).
+fn function(case: &Case<'_>, region: &Region<'_>, node: usize, part: usize) -> Option<(Tensor, Arc<Leaf>)> {
     let expression = &region.expression;
     let n = case.results.len();
     let parameters = expression.dependencies(&[node]);
     let mut elements = Vec::new();
     for &p in &parameters {
-        let [element, _] = selected::arguments(case, p % n)?;
+        let element = selected::arguments(case, p % n)?[part];
         if element.tensor.element_type() != expression.parameters[p] {
             return None;
         }
         elements.push(element);
     }
     // As many as there are elements, if it depends on none.
-    let like = selected::arguments(case, 0)?[0].tensor;
+    let like = selected::arguments(case, 0)?[part].tensor;
     if elements.iter().any(|e| e.tensor.dims() != like.dims()) {
         return None;
     }

@@ -12,6 +12,8 @@
 //!
 //! An extreme is besides between the extremes of the lower and of the higher ends of its elements' intervals.
 
+use std::sync::Arc;
+
 use hlo::ElementType;
 use hlo_execution::format::Format;
 use hlo_interp::Tensor;
@@ -21,7 +23,7 @@ use hlo_recognize::region::{Choice, Outcome};
 use super::number::Numbers;
 use super::rules::{Arg, Case, Mode};
 use super::terms::Terms;
-use super::{Radii, Ranges};
+use super::{Leaf, Radii, Ranges};
 
 const UNKNOWN: f64 = f64::INFINITY;
 
@@ -41,7 +43,7 @@ const MAX_RANGES_OF_INSTRUCTION: usize = 1 << 16;
 /// The most comparisons for an instruction.
 const MAX_COMPARISONS: usize = 100_000_000;
 
-/// A member of a choice: its elements, and behind them its initial values.
+/// A member or a key of a choice: its elements, and behind them its initial values.
 struct Column {
     numbers: Numbers,
     /// The ranks of each number, and of the ends of its interval.
@@ -202,10 +204,14 @@ impl Column {
     }
 }
 
-/// The radii of the members of a choice; `None`: not worked out.
+/// Keys of the elements of a choice and of its initial values.
+pub(super) type KeyValues = [(Tensor, Arc<Leaf>); 2];
+
+/// The radii of the members of a choice with these keys; `None`: not worked out.
 pub(super) fn bounds(
     case: &Case<'_>,
     choice: &Choice,
+    keys: &[KeyValues],
     radii: &[Radii],
     mode: Mode,
     terms: Option<&Terms>,
@@ -226,7 +232,13 @@ pub(super) fn bounds(
             typed.then(|| Column::new(case, parts, table.is_total(k), table.mixes_zeros))
         })
         .collect();
-    let columns = columns?;
+    let mut columns = columns?;
+    for (k, parts) in keys.iter().enumerate() {
+        let radii = parts.each_ref().map(|(_, leaf)| leaf.bounds.radii(mode));
+        let parts = [(&parts[0].0, radii[0]), (&parts[1].0, radii[1])];
+        let total = table.is_total(choice.members.len() + k);
+        columns.push(Column::new(case, parts, total, table.mixes_zeros));
+    }
     if table.any_order && columns.iter().all(|column| column.exact) {
         return Some(choice.members.iter().map(|_| Radii::Zero).collect());
     }
@@ -275,7 +287,7 @@ pub(super) fn bounds(
 struct Fold<'a> {
     choice: &'a Choice,
     columns: Vec<Column>,
-    /// Of each member the reference's result, as numbers and as ranks.
+    /// Of each member the reference's result, as numbers and as ranks; of keys none.
     references: Vec<(Numbers, Vec<i64>)>,
     scatter: bool,
     /// How many elements there are, before the initial values.
@@ -300,8 +312,8 @@ impl Fold<'_> {
             Mode::Hard if mixed => vec![true; candidates.len()],
             Mode::Hard => self.given(candidates, matches),
         };
-        let each = self.columns.iter().enumerate().map(|(m, column)| {
-            let (numbers, ranks) = &self.references[m];
+        let each = self.columns.iter().zip(&self.references).enumerate().map(|(m, (column, reference))| {
+            let (numbers, ranks) = reference;
             let reference = ranks[result];
             let given = || candidates.iter().zip(&given).filter(|(_, given)| **given).map(|(&i, _)| i);
             let mut r = given().map(|i| column.reach(i, numbers, result, reference)).fold(0.0, f64::max);

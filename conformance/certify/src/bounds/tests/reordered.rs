@@ -52,6 +52,33 @@ pub(super) fn values(ty: &str, lines: &str) -> String {
 /// `argmax` as JAX writes it: NaNs first, then the least index of the greatest value.
 const JAX: &str = " gt = pred[] compare(av, bv), direction=GT\n ne = pred[] compare(av, av), direction=NE\n c = pred[] or(gt, ne)\n eq = pred[] compare(av, bv), direction=EQ\n lt = pred[] compare(ai, bi), direction=LT\n el = pred[] and(eq, lt)\n ci = pred[] or(c, el)\n v = VALUE[] select(c, av, bv)\n i = INDEX[] select(ci, ai, bi)\n";
 
+/// The number of the greater magnitude.
+const LARGER: &str = "x = TYPE[] abs(a)\n y = TYPE[] abs(b)\n p = pred[] compare(x, y), direction=GE\n ROOT c = TYPE[] select(p, a, b)";
+
+#[test]
+fn a_choice_by_a_function_is_one_of_those_that_may_be_best() {
+    let text = |ty: &str| {
+        format!(
+            "HloModule m\n{}\nENTRY e {{ x = {ty}[5] parameter(0)\n z = {ty}[] constant(0)\n ROOT m = {ty}[] reduce(x, z), dimensions={{0}}, to_apply=r }}",
+            values(ty, &LARGER.replace("TYPE", ty))
+        )
+    };
+    for ty in ["f32", "bf16", "f64"] {
+        let hard = |x: [f32; 5]| free(&text(ty), &[&x])[0].1[0];
+        // One is the only best; two of them are, with one sign and with both.
+        assert_eq!(hard([1.0, -5.0, 4.0, 2.0, -3.0]), 0.0, "{ty}");
+        assert_eq!(hard([5.0, 1.0, 5.0, 2.0, 4.0]), 0.0, "{ty}");
+        assert!((10.0..10.0 + 1e-9).contains(&hard([5.0, 1.0, -5.0, 2.0, 4.0])), "{ty}");
+        assert!(hard([5.0, f32::NAN, -5.0, 2.0, 4.0]) >= 10.0, "{ty}");
+    }
+    // An element that is off may be the best.
+    let inexact = "HloModule m\n".to_owned()
+        + &values("f32", &LARGER.replace("TYPE", "f32"))
+        + "\nENTRY e { x = f32[3] parameter(0)\n y = f32[3] sine(x)\n z = f32[] constant(0)\n ROOT m = f32[] reduce(y, z), dimensions={0}, to_apply=r }";
+    assert!(free(&inexact, &[&[1.0, -1.0, 0.5]])[0].1[0] >= 1.5);
+    assert!(free(&inexact, &[&[1.0, -0.9, 0.5]])[0].1[0] < 1e-6);
+}
+
 #[test]
 fn regions_are_recognized_by_what_they_compute() {
     let jax =
@@ -135,6 +162,25 @@ fn regions_are_recognized_by_what_they_compute() {
         (tied("LE"), "chosen, chosen"),
         (untied("GT", "av, bv"), "chosen, chosen"),
         (untied("LE", "bv, av"), "chosen, chosen"),
+        // By a function of each: magnitudes, remainders, the magnitude with an index, and of complex numbers.
+        (values("f32", &LARGER.replace("TYPE", "f32")), "chosen"),
+        (values("s32", &LARGER.replace("TYPE", "s32")), "chosen"),
+        (
+            values("s32", "n = s32[] constant(7)\n x = s32[] remainder(a, n)\n y = s32[] remainder(b, n)\n p = pred[] compare(x, y), direction=LT\n ROOT c = s32[] select(p, a, b)"),
+            "chosen",
+        ),
+        (
+            pairs(
+                "f32",
+                "s32",
+                " x = f32[] abs(av)\n y = f32[] abs(bv)\n gt = pred[] compare(x, y), direction=GT\n eq = pred[] compare(x, y), direction=EQ\n lt = pred[] compare(ai, bi), direction=LT\n el = pred[] and(eq, lt)\n c = pred[] or(gt, el)\n v = f32[] select(c, av, bv)\n i = s32[] select(c, ai, bi)\n",
+            ),
+            "chosen, chosen",
+        ),
+        (
+            values("c64", "x = f32[] abs(a)\n y = f32[] abs(b)\n p = pred[] compare(x, y), direction=GE\n ROOT c = c64[] select(p, a, b)"),
+            "chosen",
+        ),
         // Components of their own, of several kinds.
         (
             "r { a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] parameter(2)\n d = f32[] parameter(3)\n s = f32[] add(a, c)\n dd = f32[] multiply(d, d)\n q = f32[] add(b, dd)\n ROOT t = (f32[], f32[]) tuple(s, q) }".into(),
@@ -171,6 +217,22 @@ fn what_depends_on_the_order_otherwise_is_not_recognized() {
             values(
                 "f32",
                 "x = f32[] sine(a)\n p = pred[] compare(x, b), direction=GT\n ROOT c = f32[] select(p, a, b)",
+            ),
+            "?",
+        ),
+        // By different functions of the two.
+        (
+            values(
+                "f32",
+                "x = f32[] abs(a)\n y = f32[] negate(b)\n p = pred[] compare(x, y), direction=GT\n ROOT c = f32[] select(p, a, b)",
+            ),
+            "?",
+        ),
+        // The greater magnitude, which is neither number.
+        (
+            values(
+                "f32",
+                "x = f32[] abs(a)\n y = f32[] abs(b)\n p = pred[] compare(x, y), direction=GT\n ROOT c = f32[] select(p, x, y)",
             ),
             "?",
         ),
