@@ -5,7 +5,18 @@ use hlo::opcode::Numeric;
 use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Serialize};
 
+use crate::format::Format;
 use crate::functions::Functions;
+
+/// The type that compilers compute a narrow real type in which they have no instructions for (XLA's pass
+/// `float-normalization`): bf16, and f8e8m0fnu with its range, in f32; other types of a byte and less in f16.
+pub fn normalized(ty: ElementType) -> ElementType {
+    match ty {
+        ElementType::BF16 | ElementType::F8E8M0FNU => ElementType::F32,
+        ty if ty.is_float() && ty.bits() < 16 => ElementType::F16,
+        ty => ty,
+    }
+}
 
 /// Liberties that a compiler takes. [`Allowances::STRICT`] has none: elementary functions within their ulp,
 /// sums in any order with an accumulator of at least f32, everything else to the bit.
@@ -17,8 +28,12 @@ pub struct Allowances {
     pub excess_precision: bool,
     /// Denormal operands and results may count as zero of the same sign.
     pub flush_denormals: bool,
-    /// Sums of types narrower than f32 may be accumulated in their own type.
+    /// Sums of types narrower than f32 may be accumulated in their own type; products (dot, convolution) in the
+    /// type that theirs is normalized to ([`normalized`]).
     pub narrow_accumulator: bool,
+    /// Products of types narrower than f32 may be accumulated in their own type, too.
+    #[serde(default)]
+    pub narrow_products: bool,
     /// Reductions by other regions than sums may be done in any order, and rows that a sort's comparator leaves
     /// open may stand in any.
     pub reorder_regions: bool,
@@ -55,6 +70,7 @@ impl Allowances {
         excess_precision: false,
         flush_denormals: false,
         narrow_accumulator: false,
+        narrow_products: false,
         reorder_regions: false,
         decompositions: false,
         reciprocals: false,
@@ -65,12 +81,14 @@ impl Allowances {
         functions: Functions::TABLE,
     };
 
-    /// The liberties of XLA:CPU: all but those that only accelerators take.
+    /// The liberties of XLA:CPU: all but those that only accelerators take, and products that are accumulated
+    /// in a type without arithmetic of its own (docs/xla-cpu.md has what was measured).
     pub const LOOSE: Allowances = Allowances {
         contraction: true,
         excess_precision: true,
         flush_denormals: true,
         narrow_accumulator: true,
+        narrow_products: false,
         reorder_regions: true,
         decompositions: true,
         reciprocals: true,
@@ -82,11 +100,12 @@ impl Allowances {
     };
 
     /// The names that `--allow` accepts.
-    pub const NAMES: [&str; 11] = [
+    pub const NAMES: [&str; 12] = [
         "contraction",
         "excess-precision",
         "flush-denormals",
         "narrow-accumulator",
+        "narrow-products",
         "reorder-regions",
         "decompositions",
         "reciprocals",
@@ -96,7 +115,8 @@ impl Allowances {
         "tf32",
     ];
 
-    /// The liberty of a name; for `all` those of [`Allowances::LOOSE`].
+    /// The liberty of a name; for `all` those of [`Allowances::LOOSE`] and products that are accumulated in any
+    /// type.
     pub fn named(name: &str) -> Option<Allowances> {
         let strict = Allowances::STRICT;
         Some(match name {
@@ -104,6 +124,7 @@ impl Allowances {
             "excess-precision" => Allowances { excess_precision: true, ..strict },
             "flush-denormals" => Allowances { flush_denormals: true, ..strict },
             "narrow-accumulator" => Allowances { narrow_accumulator: true, ..strict },
+            "narrow-products" => Allowances { narrow_products: true, ..strict },
             "reorder-regions" => Allowances { reorder_regions: true, ..strict },
             "decompositions" => Allowances { decompositions: true, ..strict },
             "reciprocals" => Allowances { reciprocals: true, ..strict },
@@ -111,7 +132,7 @@ impl Allowances {
             "affine-batch-norm" => Allowances { affine_batch_norm: true, ..strict },
             "nan-bits" => Allowances { nan_bits: true, ..strict },
             "tf32" => Allowances { tf32: true, ..strict },
-            "all" => Allowances { functions: Functions::TABLE, ..Allowances::LOOSE },
+            "all" => Allowances { narrow_products: true, functions: Functions::TABLE, ..Allowances::LOOSE },
             _ => return None,
         })
     }
@@ -124,6 +145,7 @@ impl Allowances {
             excess_precision: self.excess_precision | other.excess_precision,
             flush_denormals: self.flush_denormals | other.flush_denormals,
             narrow_accumulator: self.narrow_accumulator | other.narrow_accumulator,
+            narrow_products: self.narrow_products | other.narrow_products,
             reorder_regions: self.reorder_regions | other.reorder_regions,
             decompositions: self.decompositions | other.decompositions,
             reciprocals: self.reciprocals | other.reciprocals,
@@ -132,6 +154,18 @@ impl Allowances {
             tf32: self.tf32 | other.tf32,
             nan_bits: self.nan_bits | other.nan_bits,
             functions: self.functions.or(other.functions),
+        }
+    }
+
+    /// The narrowest type that sums of a type, real, may be accumulated in; `products`: that products may.
+    pub fn accumulator(&self, ty: ElementType, products: bool) -> ElementType {
+        let narrow = Format::of(ty).is_some_and(|f| f.precision < 24);
+        if !narrow || products && self.narrow_products || !products && self.narrow_accumulator {
+            ty
+        } else if self.narrow_accumulator {
+            normalized(ty)
+        } else {
+            ElementType::F32
         }
     }
 
@@ -154,6 +188,7 @@ impl Allowances {
             self.excess_precision,
             self.flush_denormals,
             self.narrow_accumulator,
+            self.narrow_products,
             self.reorder_regions,
             self.decompositions,
             self.reciprocals,
@@ -183,7 +218,7 @@ mod tests {
             Allowances::named("all")
                 .unwrap()
                 .or(Allowances { functions: Functions::XLA_CPU, ..Allowances::STRICT }),
-            Allowances::LOOSE
+            Allowances { narrow_products: true, ..Allowances::LOOSE }
         );
         assert_eq!(Allowances::named("fast"), None);
     }

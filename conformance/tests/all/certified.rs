@@ -311,7 +311,7 @@ fn holds(module: &Module, seed: u64, totals: &Totals) -> Result<(), String> {
         }
     };
     totals.programs.fetch_add(1, Ordering::Relaxed);
-    let narrow = Allowances { narrow_accumulator: true, ..Allowances::STRICT };
+    let narrow = Allowances { narrow_accumulator: true, narrow_products: true, ..Allowances::STRICT };
     if std::env::var_os("HLO_PROPERTY_STATISTICS").is_some() {
         let mut blame = Blame { module, totals };
         let _ = certify(module, inputs.clone(), &options, narrow, &mut blame);

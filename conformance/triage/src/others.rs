@@ -26,6 +26,7 @@ use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, Limits, RunOpti
 use hlo_engines::variants::expansions::Expansion;
 use hlo_engines::variants::flush::{FlushFolds, FlushRegions};
 use hlo_engines::variants::scales::Scales;
+use hlo_engines::variants::sums::NormalizedProducts;
 use hlo_engines::variants::{self, Variant};
 
 /// Elements whose bounds are worked out in a run of a rewritten program: what takes more is left out.
@@ -87,14 +88,17 @@ impl<'a> Others<'a> {
                 Run { module: None, options: settings.run, flushed: false, allowances, most: MAX_ELEMENTS };
             others.pending.push_back(own);
         }
-        // Sums literally, each step rounded in the type of the result.
+        // Sums literally, each step rounded in the type of the accumulator.
         if allowances.narrow_accumulator && settings.run.accumulate != Accumulate::Region {
-            others.ask(None, RunOptions { accumulate: Accumulate::Region, ..settings.run });
+            let options = RunOptions { accumulate: Accumulate::Region, ..settings.run };
+            let module = others.accumulating(Accumulate::Region);
+            others.ask(module, options);
         }
         // Functions that are off by units in the last place are within bounds, and flushing has a run of its
         // own.
         let taken = |variant: &Variant| {
-            let of = variant.allowances;
+            // Products that they would accumulate in a narrower type are normalized first.
+            let of = Allowances { narrow_products: false, ..variant.allowances };
             let ulps = variant.pass.name().starts_with("ulp-");
             !ulps && !of.flush_denormals && of.or(allowances) == allowances
         };
@@ -142,7 +146,8 @@ impl<'a> Others<'a> {
         accumulate: Option<Accumulate>,
         settings: &Settings,
     ) {
-        let mut module = self.subject.module.clone();
+        let accumulate = accumulate.unwrap_or(settings.run.accumulate);
+        let mut module = self.accumulating(accumulate).unwrap_or_else(|| self.subject.module.clone());
         let mut run = |pass: &dyn Pass| pass.run(&mut module, &mut { Fuel::UNLIMITED });
         let applied: u64 = passes.iter().map(|&pass| run(pass)).sum();
         if applied == 0 || !besides.iter().all(|pass| pass.is_some_and(|pass| run(pass) > 0)) {
@@ -151,9 +156,18 @@ impl<'a> Others<'a> {
         if hlo::verify::verify(&module).has_errors() {
             return;
         }
-        let options =
-            RunOptions { accumulate: accumulate.unwrap_or(settings.run.accumulate), ..settings.run };
-        self.ask(Some(module), options);
+        self.ask(Some(module), RunOptions { accumulate, ..settings.run });
+    }
+
+    /// The program for a run that rounds sums like that, if it is not the program itself: products that
+    /// would be rounded step by step in a type narrower than what is granted are in the type that is.
+    fn accumulating(&self, accumulate: Accumulate) -> Option<Module> {
+        if accumulate != Accumulate::Region || self.allowances.narrow_products {
+            return None;
+        }
+        let mut module = self.subject.module.clone();
+        let applied = NormalizedProducts.run(&mut module, &mut { Fuel::UNLIMITED });
+        (applied > 0 && !hlo::verify::verify(&module).has_errors()).then_some(module)
     }
 
     /// Asks for a run, and for the same with denormal numbers flushed.

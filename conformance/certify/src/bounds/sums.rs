@@ -59,14 +59,13 @@ pub(super) struct Manner {
     pub(super) accumulator: Format,
 }
 
-/// How an instruction's sums of a type are computed.
+/// How an instruction's sums of a type are computed; with `factors`, sums of products.
 pub(super) fn manner(case: &Case<'_>, ty: ElementType, factors: f64, literal: bool) -> Option<Manner> {
     let own = Format::of(ty);
-    let single = Format::of(ElementType::F32)?;
-    let narrow = literal || case.settings.allowances.narrow_accumulator;
     let accumulator = match own {
-        Some(f) if f.precision >= 24 || narrow => f,
-        Some(_) | None => single,
+        Some(own) if literal => own,
+        Some(_) => Format::of(case.settings.allowances.accumulator(ty.real_part(), factors > 0.0))?,
+        None => Format::of(ElementType::F32)?,
     };
     Some(Manner { factors, literal, accumulator })
 }

@@ -198,8 +198,20 @@ fn sums_are_bounded_by_their_magnitudes() {
     let text = "HloModule m\nadd { a = bf16[] parameter(0)\n b = bf16[] parameter(1)\n ROOT c = bf16[] add(a, b) }\nENTRY e { x = bf16[64] parameter(0)\n z = bf16[] constant(0)\n ROOT s = bf16[] reduce(x, z), dimensions={0}, to_apply=add }";
     assert!(one(text, &[&[1.0; 64]]).is_exact());
     let narrow = Allowances { narrow_accumulator: true, ..Allowances::STRICT };
-    let r = certified(text, &[&[1.0; 64]], narrow)[0].1.soft.at(0);
-    assert!(r >= 64.0 * 64.0 / 256.0, "{r}");
+    let of = |text: &str, ty: &str, allowances| {
+        let x: &[f32] = &[1.0; 64];
+        certified(&text.replace("bf16", ty), &[x, x], allowances)[0].1.soft.at(0)
+    };
+    assert!(of(text, "bf16", narrow) >= 64.0 * 64.0 / 256.0);
+    // Products are accumulated in what the type is normalized to, and in their own where that is granted.
+    let product = "HloModule m\nENTRY e { x = bf16[64] parameter(0)\n y = bf16[64] parameter(1)\n ROOT z = bf16[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0} }";
+    let own = Allowances { narrow_products: true, ..narrow };
+    let in_f16 = 64.0 * 64.0 / 2048.0;
+    assert_eq!(of(product, "bf16", narrow), 0.0);
+    assert!(of(product, "bf16", own) >= 64.0 * 64.0 / 256.0);
+    assert!((in_f16..2.0 * in_f16).contains(&of(product, "f16", narrow)));
+    assert!(of(product, "f8e5m2", own) > 64.0 && of(product, "f8e5m2", narrow) <= 8.0);
+    assert!(of(product, "bf16", Allowances::LOOSE) <= 1.0);
 }
 
 #[test]

@@ -24,6 +24,7 @@
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, FftType, WindowDim};
 use hlo::builder::ComputationBuilder;
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape};
+use hlo_execution::allowances::normalized;
 use hlo_opt::passes::edit::{Edit, each_outside_folds, ints};
 use hlo_opt::passes::{Fuel, Pass};
 
@@ -108,27 +109,17 @@ impl Pass for Expansion {
     }
 }
 
-/// The type in which sums of a type are accumulated step by step: `bf16` has the exponents of f32, types of a
-/// byte and less are computed in f16.
-fn accumulator(ty: ElementType) -> ElementType {
-    match ty {
-        ElementType::BF16 | ElementType::F8E8M0FNU => ElementType::F32,
-        ty if ty.is_float() && ty.bits() < 16 => ElementType::F16,
-        ty => ty,
-    }
-}
-
 /// The operation on operands that are converted to the type they are computed in, and its results converted
 /// back.
 fn widened(e: &mut Edit<'_>) -> Option<InstrId> {
-    let narrow = |ty: ElementType| ty.is_float() && accumulator(ty) != ty;
+    let narrow = |ty: ElementType| ty.is_float() && normalized(ty) != ty;
     let mut operands = e.at().operands().to_vec();
     if !operands.iter().all(|&x| e.array(x).is_some_and(|a| narrow(a.element_type))) {
         return None;
     }
     let wide = operands
         .iter()
-        .filter_map(|&x| Some(accumulator(e.array(x)?.element_type)))
+        .filter_map(|&x| Some(normalized(e.array(x)?.element_type)))
         .max_by_key(|t| t.bits())?;
     for x in &mut operands {
         *x = e.convert(*x, wide)?;
@@ -185,7 +176,7 @@ impl Steps {
     }
 
     fn sum(&self, e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
-        let wide = accumulator(self.ty);
+        let wide = normalized(self.ty);
         let (x, zero) = (e.convert(x, wide)?, zero(e, wide)?);
         let add = e.region(Opcode::Add, wide)?;
         let dims: Vec<i64> = (0..self.dims.len() as i64).filter(|&d| d != self.feature).collect();

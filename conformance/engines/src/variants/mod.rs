@@ -39,7 +39,8 @@
 //! shows. There a sum of a type narrower than f32 rounds each step in that type, and an operand of a product
 //! is first rounded to the result's type. The others widen such sums to f32 first ([`sums::widen`]) where
 //! they can: not in a program with run-time sizes, nor in sums of other forms; hence they take the liberty
-//! too.
+//! too, in products as in other sums. Where an engine accumulates products in what their types are normalized
+//! to, they follow [`sums::NormalizedProducts`].
 
 mod complex;
 pub mod excess;
@@ -74,9 +75,10 @@ pub struct Variant {
 /// All variants.
 pub fn all() -> Vec<Variant> {
     let strict = Allowances::STRICT;
+    let narrow = Allowances { narrow_accumulator: true, narrow_products: true, ..strict };
     let summed = |how| Variant {
         pass: Box::new(sums::Sums(how)),
-        allowances: Allowances { narrow_accumulator: true, ..strict },
+        allowances: narrow,
         accumulate: Some(Accumulate::Region),
     };
     let other = |pass: Box<dyn Pass>, allowances| Variant { pass, allowances, accumulate: None };
@@ -115,22 +117,22 @@ pub fn all() -> Vec<Variant> {
         ),
         Variant {
             pass: Box::new(Expansion::Normalization),
-            allowances: Allowances { affine_batch_norm: true, narrow_accumulator: true, ..strict },
+            allowances: Allowances { affine_batch_norm: true, ..narrow },
             accumulate: Some(Accumulate::Region),
         },
         Variant {
             pass: Box::new(Expansion::Widened),
-            allowances: Allowances { affine_batch_norm: true, narrow_accumulator: true, ..strict },
+            allowances: Allowances { affine_batch_norm: true, ..narrow },
             accumulate: Some(Accumulate::Region),
         },
         Variant {
             pass: Box::new(Expansion::Factorization),
-            allowances: Allowances { narrow_accumulator: true, ..strict },
+            allowances: narrow,
             accumulate: Some(Accumulate::Region),
         },
         Variant {
             pass: Box::new(Expansion::Inversion),
-            allowances: Allowances { decompositions: true, narrow_accumulator: true, ..strict },
+            allowances: Allowances { decompositions: true, ..narrow },
             accumulate: Some(Accumulate::Region),
         },
         other(Box::new(Expansion::Transform), strict),

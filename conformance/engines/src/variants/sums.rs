@@ -3,6 +3,7 @@
 
 use hlo::attrs::{AttrKey, AttrValue, Attrs, Direction, Window};
 use hlo::{ComputationId, ElementType, InstrId, Module, Opcode, Shape, TypeClass};
+use hlo_execution::allowances::normalized;
 use hlo_opt::passes::edit::{Edit, each};
 use hlo_opt::passes::{Fuel, Pass};
 
@@ -25,6 +26,25 @@ pub enum How {
     LiteralByColumns,
     /// As [`How::Literal`], reductions in that of [`regions::How::Windows`].
     LiteralWindows,
+}
+
+/// Products of narrow types in those that these are normalized to ([`normalized`]), and rounded at the end:
+/// `dot`, `ragged-dot` and `convolution`.
+#[derive(Clone, Copy, Debug)]
+pub struct NormalizedProducts;
+
+impl Pass for NormalizedProducts {
+    fn name(&self) -> &str {
+        "normalized-products"
+    }
+
+    fn doc(&self) -> &str {
+        "products of bf16 accumulated in f32, and of types of a byte and less in f16"
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        each(module, fuel, |e| widen_product(e).or_else(|| normalize_product(e)))
+    }
 }
 
 /// Sums in another order.
@@ -173,6 +193,18 @@ fn widen_scan(e: &mut Edit<'_>) -> Option<InstrId> {
     let (all, last) = (e.get(scan, 0)?, e.get(scan, 1)?);
     let (all, last) = (e.convert(all, ty)?, e.convert(last, ty)?);
     e.tuple(&[all, last])
+}
+
+/// A product of narrow floats that are normalized, in the type that they are normalized to.
+fn normalize_product(e: &mut Edit<'_>) -> Option<InstrId> {
+    if !is_product(e.at().opcode) || e.at().attrs.sparsity().is_some() {
+        return None;
+    }
+    let ty = e.at().shape.element_type().filter(|&ty| narrow(ty) && normalized(ty) != ty)?;
+    let shape = Shape::Array(e.at().shape.as_array()?.with_type(normalized(ty)));
+    let (operands, attrs) = (e.at().operands().to_vec(), e.at().attrs.clone());
+    let product = e.shaped(e.at().opcode, shape, &operands, attrs)?;
+    e.convert(product, ty)
 }
 
 /// A product whose operands the literal definition would round to the result's type before it multiplies,
