@@ -5,6 +5,9 @@
 //! guarded: a panic of an engine is a finding, and so is a program that does not end.
 
 pub mod acceptance;
+mod cause;
+#[cfg(test)]
+mod cause_tests;
 mod clock;
 mod finding;
 pub mod progress;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Serialize};
 
-use hlo_certify::bounds::{Causes, certify};
+use super::cause::Causes;
+use hlo_certify::bounds::certify;
 use hlo_execution::verdict::Class;
 use hlo_triage::differential::{Difference, Settings, Subject, result_number};
 

@@ -1,15 +1,27 @@
 //! The instructions that undecided elements come down to.
 
-use super::*;
-use crate::bounds::cause::{Cause, Causes};
+use std::sync::Arc;
+
+use hlo::{ArrayLiteral, Buffer};
+use hlo_certify::bounds::certify;
+use hlo_engines::engine::{Allowances, Inputs, RunOptions};
+use hlo_engines::frontend::parse_text;
+
+use super::cause::{Cause, Causes};
 
 /// The causes of the results of a program on arrays of f32.
 fn causes(text: &str, inputs: &[&[f32]]) -> Vec<Option<String>> {
     let (module, found) = parse_text(text);
     let module = module.unwrap_or_else(|| panic!("{found:?}"));
     let mut causes = Causes::default();
-    let all =
-        certify(&module, given(&module, inputs), &RunOptions::default(), Allowances::STRICT, &mut causes);
+    let parameters = module.computation(module.entry()).parameters().iter().zip(inputs);
+    let arguments = parameters.map(|(p, x)| {
+        let dims = module.instr(p.unwrap()).shape.expect_array().dims.clone();
+        hlo::Literal::Array(ArrayLiteral { dims, buffer: Buffer::F32(x.to_vec()).into() })
+    });
+    let host = Arc::new(hlo_interp::device::host::NoHost);
+    let given = Inputs { arguments: vec![arguments.collect()], host };
+    let all = certify(&module, given, &RunOptions::default(), Allowances::STRICT, &mut causes);
     let arrays = all.unwrap().results[0].len();
     let described = |Cause { opcode, ty }: Cause| format!("{opcode} {}", ty.unwrap());
     (0..arrays).map(|k| causes.of_result(&module, k).map(described)).collect()

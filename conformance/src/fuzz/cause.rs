@@ -13,7 +13,7 @@ use hlo::{AttrKey, ElementType, InstrId, Module, Opcode, Shape};
 use hlo_interp::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{At, Bounds, Radii, Tree, Visitor};
+use hlo_certify::bounds::{At, Bounds, Tree, Visitor};
 
 /// What is lost of the bounds of an array.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -30,12 +30,7 @@ enum Lost {
 impl Lost {
     fn of(bounds: &Bounds, len: usize) -> Lost {
         let Bounds { soft, hard, .. } = bounds;
-        let unbounded = match soft {
-            Radii::Zero => false,
-            Radii::Unknown => true,
-            Radii::Each(_) | Radii::Limited(_) => (0..len).any(|i| soft.at(i).is_infinite()),
-        };
-        if unbounded {
+        if (0..len).any(|i| soft.at(i).is_infinite()) {
             Lost::Bound
         } else if (0..len).any(|i| hard.at(i) > soft.at(i)) {
             Lost::Decision
@@ -47,16 +42,16 @@ impl Lost {
 
 /// The instruction that undecided elements come down to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Cause {
+pub(super) struct Cause {
     /// What it is.
-    pub opcode: Opcode,
+    pub(super) opcode: Opcode,
     /// The element type of its result: of a tuple, of the array that is undecided.
-    pub ty: Option<ElementType>,
+    pub(super) ty: Option<ElementType>,
 }
 
 /// Watches a certification for the causes of what it leaves undecided.
 #[derive(Default)]
-pub struct Causes {
+pub(super) struct Causes {
     /// Of each instruction that ran, for the arrays of its value, in order.
     lost: FxHashMap<InstrId, Vec<Lost>>,
 }
@@ -81,7 +76,7 @@ type Array = (InstrId, usize);
 
 impl Causes {
     /// What array `number` of the module's result comes down to. `None`: all of its bounds are known.
-    pub fn of_result(&self, module: &Module, number: usize) -> Option<Cause> {
+    pub(super) fn of_result(&self, module: &Module, number: usize) -> Option<Cause> {
         let mut at = (module.root(module.entry()), number);
         let lost = self.lost_of(at);
         if lost == Lost::Nothing {
