@@ -61,8 +61,6 @@
 //!
 //! What roundings move in numbers alone is [`hlo_perturbation`]'s: sums, steps, solutions and factors.
 //!
-//! `cause` says of what is undecided at which instruction its bound is lost.
-//!
 //! The memory of bounds is counted by `account` against the limit of the run: of an array that is not exact 8
 //! bytes an element where soft and hard radii are the same and 16 where not, until its last use; and what a
 //! rule needs while it works, which is asked for before. `blocks` keeps the latter small for elementwise
@@ -71,7 +69,6 @@
 mod absorbed;
 mod account;
 mod blocks;
-mod cause;
 mod comparison;
 mod complex;
 mod constant_terms;
@@ -139,7 +136,6 @@ use hlo_system::guard::spawn_deep;
 use limits::Limits;
 use relations::Relations;
 
-pub use cause::{Cause, Causes};
 pub use local::{Known, Local, Worst, only_passes_on};
 pub use permuted::OpenRows;
 pub use scope::Scope;

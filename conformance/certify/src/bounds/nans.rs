@@ -37,23 +37,74 @@ fn passes_on(case: &Case<'_>) -> bool {
 /// Whether the computation of a map looks at bits of floats: of NaNs that it computes they are open, whatever
 /// its operands are.
 pub(super) fn are_seen_by_map(case: &Case<'_>) -> bool {
-    let sees = |&c: &ComputationId| {
-        case.module.instructions(c).any(|id| {
-            let instr = case.module.instr(id);
-            match instr.opcode {
-                Opcode::BitcastConvert => true,
-                Opcode::Compare => instr.attrs.is_total_order(),
-                _ => false,
-            }
-        })
-    };
+    let sees = |&c: &ComputationId| looks_at_bits(case, c);
     case.settings.allowances.nan_bits
         && case.opcode() == Opcode::Map
         && case.instr.attrs.called_computations().iter().any(sees)
 }
 
+fn looks_at_bits(case: &Case<'_>, computation: ComputationId) -> bool {
+    case.module.instructions(computation).any(|id| {
+        let instr = case.module.instr(id);
+        match instr.opcode {
+            Opcode::BitcastConvert => true,
+            Opcode::Compare => instr.attrs.is_total_order(),
+            _ => false,
+        }
+    })
+}
+
+fn calls_topk(case: &Case<'_>) -> bool {
+    let meaning = Call { instruction: case.instr, module: case.module }.meaning();
+    matches!(meaning, Meaning::TopK)
+}
+
+/// Which NaNs a comparator computes of whose bits it makes an order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Computed {
+    /// Those that it converts, which it is given.
+    Converted,
+    /// Any.
+    Any,
+}
+
+/// Of a sort (or the custom call `TopK`) whose comparator looks at bits of NaNs that it computes itself, which
+/// these are.
+fn seen_by_comparator(case: &Case<'_>) -> Option<Computed> {
+    if !case.settings.allowances.nan_bits {
+        return None;
+    }
+    let comparator = match case.opcode() {
+        Opcode::Sort => case.instr.attrs.computation(AttrKey::ToApply)?,
+        Opcode::CustomCall if calls_topk(case) => *case.instr.attrs.called_computations().first()?,
+        _ => return None,
+    };
+    if order::compares_totally(case.module, comparator) || !looks_at_bits(case, comparator) {
+        return None;
+    }
+    let mut found = None;
+    for id in case.module.instructions(comparator) {
+        let instr = case.module.instr(id);
+        let float = instr.shape.element_type().is_some_and(|ty| Format::of(ty).is_some());
+        match instr.opcode {
+            _ if !float => {}
+            Opcode::Parameter | Opcode::Constant | Opcode::Copy | Opcode::Select => {}
+            Opcode::Convert | Opcode::ReducePrecision => found = found.or(Some(Computed::Converted)),
+            _ => found = Some(Computed::Any),
+        }
+    }
+    found
+}
+
 /// Widens the bounds of what depends on the bits of a NaN that was computed.
 pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
+    if let Some(computed) = seen_by_comparator(case) {
+        let Some(n) = case.args.first().map(|key| key.tensor.len()) else { return };
+        let all: Vec<Numbers> = case.args.iter().map(|a| Numbers::of(a.tensor)).collect();
+        let nan = |i: usize| all.iter().any(|x| x.re.get(i).is_some_and(|x| x.is_nan()));
+        let open = (0..n).map(|i| computed == Computed::Any || nan(i)).collect();
+        return lines(case, leaves, 0, open);
+    }
     if !case.settings.allowances.nan_bits || !case.args.iter().any(|a| a.leaf.computed) {
         return;
     }
@@ -64,14 +115,13 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
             return comparison(case, leaves);
         }
         Opcode::CustomCall => {
-            let meaning = Call { instruction: case.instr, module: case.module }.meaning();
-            matches!(meaning, Meaning::TopK)
-                && called.iter().all(|&c| order::compares_totally(case.module, c))
+            calls_topk(case) && called.iter().all(|&c| order::compares_totally(case.module, c))
         }
         _ => order::is_total(case),
     };
-    if by_bits {
-        lines(case, leaves);
+    let key = order::key_operand(case);
+    if let Some(arg) = case.args.get(key).filter(|_| by_bits) {
+        lines(case, leaves, key, computed(arg));
     }
 }
 
@@ -156,10 +206,10 @@ fn comparison(case: &Case<'_>, leaves: &mut [Leaf]) {
     }
 }
 
-/// What is sorted by total order: a line with such a NaN among its keys is open as a whole.
-fn lines(case: &Case<'_>, leaves: &mut [Leaf]) {
-    let Some(key) = case.args.get(order::key_operand(case)) else { return };
-    let nans = computed(key);
+/// What is sorted by bits: a line with such a NaN among its keys is open as a whole. `nans` are elements of the
+/// operand `key`.
+fn lines(case: &Case<'_>, leaves: &mut [Leaf], key: usize, nans: Vec<bool>) {
+    let Some(key) = case.args.get(key) else { return };
     if !nans.contains(&true) {
         return;
     }

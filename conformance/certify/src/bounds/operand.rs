@@ -131,9 +131,7 @@ pub(super) fn operand<'a>(case: &Case<'_>, arg: &Arg<'a>, radii: &Radii) -> Oper
     let (mut low, mut high) = (numbers.re.clone(), numbers.re.clone());
     let mut unknown = vec![false; n];
     let mut uncertain = false;
-    // A number of a wider type, or a product, may lie between an end and its rounding.
-    let wide = allowed.excess_precision && format.is_some_and(|f| f.precision < 24)
-        || allowed.contraction && arg.leaf.product;
+    let wide = case.reads_unrounded(arg);
     for i in 0..n {
         let (x, r) = (numbers.re[i], radii.at(i));
         let mut interval = Interval::exactly(x);

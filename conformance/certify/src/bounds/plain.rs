@@ -185,12 +185,11 @@ pub(super) fn decoded(t: &Tensor, first: usize, out: &mut [f64]) {
 }
 
 /// The operands, and what widens their intervals.
-fn sides<'a>(case: &'a Case<'a>, radii: &'a [Radii], format: Format) -> Vec<Side<'a>> {
-    let allowed = &case.settings.allowances;
+fn sides<'a>(case: &'a Case<'a>, radii: &'a [Radii]) -> Vec<Side<'a>> {
     let side = |(a, radii): (&'a Arg<'a>, &'a Radii)| Side {
         tensor: a.tensor,
         radii,
-        wide: allowed.excess_precision && format.precision < 24 || allowed.contraction && a.leaf.product,
+        wide: case.reads_unrounded(a),
     };
     case.args.iter().zip(radii).map(side).collect()
 }
@@ -236,7 +235,7 @@ pub(super) fn compared(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
 fn meets<A: Float>(case: &Case<'_>, radii: &[Radii]) -> Option<Radii> {
     let comparison = Comparison::of(case)?;
     let format = Format::of(A::TYPE)?;
-    let sides = sides(case, radii, format);
+    let sides = sides(case, radii);
     let [a, b] = &sides[..] else { return None };
     let flushed = case.settings.allowances.flush_denormals;
     let mut each = vec![0.0; case.results[0].len()];
@@ -279,7 +278,7 @@ fn all<A: Float, R: Float>(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Opti
     let (opcode, result) = (case.opcode(), case.results[0]);
     let (from, to) = (Format::of(A::TYPE)?, Format::of(R::TYPE)?);
     let allowed = &case.settings.allowances;
-    let sides = sides(case, radii, from);
+    let sides = sides(case, radii);
     let square = opcode == Opcode::Multiply && case.args[0].from == case.args[1].from;
     let settled = Settled::new(case, to, mode, square);
     let flushed = allowed.flush_denormals && flushes(opcode, A::TYPE);

@@ -1,11 +1,12 @@
-//! Quotients that a compiler may compute otherwise, by the rules of real numbers:
+//! Quotients and roots that a compiler may compute otherwise, by the rules of real numbers:
 //!
 //! - `x / c` as `x * (1 / c)`, where `c` repeats numbers, so that fewer are divided by, or is a constant;
 //! - `x / exp(y)` as `x * exp(-y)`, and the same of powers;
 //! - `x / sqrt(y)` as `x * rsqrt(y)`, and the other way around;
 //! - `(x / b) / c` as `x / (b * c)`, and `x / (b / c)` as `x * c / b`, where the products are normal numbers;
 //! - `(x * b) * c`, `(x / b) * c` and `(x * b) / c` as `x` times one number, where `c` is a constant or
-//!   repeats numbers.
+//!   repeats numbers;
+//! - `log(sqrt(x))` as `0.5 * log(x)`, and `sqrt(x) * sqrt(x)` as `x`: what the root rounded is not lost there.
 //!
 //! With `q = x / c` and `u` the unit, the reciprocal is rounded, which moves the product by less than one
 //! unit in the last place of `q` (a relative `u` of less than `1 / u` half units); the product is rounded by
@@ -20,6 +21,7 @@
 
 use hlo::{AttrKey, InstrId, Module, Opcode};
 use hlo_execution::format::Format;
+use hlo_interp::Tensor;
 use rustc_hash::FxHashSet;
 
 use super::Radii;
@@ -84,6 +86,33 @@ fn ways(case: &Case<'_>) -> Ways {
         regrouped: is(x, &chain) || is(divisor, &[Opcode::Divide]),
         gathered: None,
     }
+}
+
+/// Whether an instruction is a logarithm of a root, or its square.
+pub(super) fn undoes_root(case: &Case<'_>) -> bool {
+    let operand = match (case.opcode(), case.instr.operands()) {
+        (Opcode::Log, &[x]) => x,
+        (Opcode::Multiply, &[x, y]) if x == y => x,
+        (_, _) => return false,
+    };
+    let real = case.results.first().is_some_and(|t| t.element_type().is_float());
+    case.settings.allowances.reciprocals
+        && real
+        && source(case.module, operand, case.settings.nested) == Some(Opcode::Sqrt)
+}
+
+/// Radii of a root that may not have been rounded.
+pub(super) fn unrounded_root(root: &Tensor, radii: &Radii) -> Radii {
+    let (Some(format), x) = (Format::of(root.element_type()), Numbers::of(root)) else {
+        return radii.clone();
+    };
+    radii.mapped(x.len(), |i, r, limits| match x.re[i] {
+        root if root.is_finite() && root > 0.0 => {
+            ((r + format.ulp(root) / 2.0).next_up(), limits.wider(|x| format.ulp(x)))
+        }
+        // A root is 0 of 0 alone.
+        _ => (r, limits),
+    })
 }
 
 /// The opcode that computes a value, movements and calls aside. `None`: it is not known.

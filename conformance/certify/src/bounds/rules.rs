@@ -71,7 +71,8 @@ impl Case<'_> {
         self.args.iter().all(|a| a.leaf.bounds.is_exact())
     }
 
-    /// Radii of the operands, widened by the rounding of products that contraction leaves out.
+    /// Radii of the operands, widened by the roundings of products that contraction leaves out, and of roots that
+    /// are never taken.
     pub(super) fn radii(&self, mode: Mode) -> Vec<Radii> {
         let adds = matches!(self.opcode().numeric_row(), NumericRow::Sum | NumericRow::Region)
             || matches!(self.opcode(), Opcode::Add | Opcode::Subtract);
@@ -86,11 +87,23 @@ impl Case<'_> {
                 }
                 if adds && arg.leaf.product && self.settings.allowances.contraction {
                     half_an_ulp_more(arg.tensor, radii)
+                } else if reciprocals::undoes_root(self) {
+                    reciprocals::unrounded_root(arg.tensor, radii)
                 } else {
                     radii.clone()
                 }
             })
             .collect()
+    }
+
+    /// Whether an engine may read an operand before it is rounded to its type, so that it may lie between an end
+    /// of its interval and that end's rounding.
+    pub(super) fn reads_unrounded(&self, arg: &Arg<'_>) -> bool {
+        let allowed = &self.settings.allowances;
+        let narrow = Format::of(arg.tensor.element_type()).is_some_and(|f| f.precision < 24);
+        allowed.excess_precision && narrow
+            || allowed.contraction && arg.leaf.product
+            || reciprocals::undoes_root(self)
     }
 
     /// Whether the result holds elements of an operand as they are.
@@ -113,7 +126,11 @@ impl Case<'_> {
         }
         let narrow = |t: &&Tensor| Format::of(t.element_type()).is_some_and(|f| f.precision < 24);
         let float = |t: &&Tensor| Format::of(t.element_type()).is_some();
-        if reciprocals::applies(self) || constant_terms::applies(self) || nans::are_seen_by_map(self) {
+        if reciprocals::applies(self)
+            || reciprocals::undoes_root(self)
+            || constant_terms::applies(self)
+            || nans::are_seen_by_map(self)
+        {
             return false;
         }
         let arithmetic = !moves(self.opcode());

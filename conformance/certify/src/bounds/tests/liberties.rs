@@ -627,3 +627,33 @@ fn constant_terms_may_be_gathered() {
     let text = "HloModule m\nENTRY e { x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n b = f32[2] constant({1, 2})\n s = f32[2] add(x, b)\n ROOT t = f32[2] add(s, y) }";
     assert_eq!(hard(text, &[&[1.1, 2.3], &[0.7, 1.9]], allowed), [0.0, 0.0]);
 }
+
+/// `0.5 * log(x)` and `x` beside the logarithm of a root and its square: within the bound, hard and soft.
+#[test]
+fn a_root_that_is_undone_may_not_have_been_rounded() {
+    let allowed = with("reciprocals");
+    type Function = fn(f64) -> f64;
+    let all: [(&str, Function); 2] = [("log(y)", |x| 0.5 * x.ln()), ("multiply(y, y)", |x| x)];
+    for (undone, function) in all {
+        let text = format!(
+            "HloModule m\nENTRY e {{ x = f32[600] parameter(0)\n y = f32[600] sqrt(x)\n ROOT z = f32[600] {undone} }}"
+        );
+        // Next to 1, where the logarithm is small, and far from it; zero is a root without an error.
+        let x: Vec<f32> = (0..600)
+            .map(|i| match i {
+                0 => 0.0,
+                1..300 => 1.0 + (i as f32 - 150.0) * 7e-4,
+                _ => 1.7f32.powi(i / 4 - 110),
+            })
+            .collect();
+        let (reference, bounds) = certified(&text, &[&x], allowed).remove(0);
+        let reference = <f32 as hlo::BufferOf>::slice(&reference.buffer).unwrap();
+        for (i, &x) in x.iter().enumerate().skip(1) {
+            let apart = (f64::from(function(f64::from(x)) as f32) - f64::from(reference[i])).abs();
+            assert!(apart <= bounds.soft.at(i), "{undone} {x}: {apart} of {}", bounds.soft.at(i));
+            assert!(bounds.hard.at(i) <= 5e-7 * f64::from(reference[i]).abs().max(1.0), "{undone} {x}");
+        }
+        let strict = &certified(&text, &[&x[..]], Allowances::STRICT)[0].1;
+        assert_eq!((bounds.hard.at(0), undone == "log(y)"), (strict.hard.at(0), !strict.is_exact()));
+    }
+}

@@ -67,6 +67,37 @@ fn orders_by_bits_depend_on_the_sign_of_a_computed_nan() {
     }
 }
 
+/// A NaN that was given becomes one that was computed where a comparator converts it.
+#[test]
+fn a_comparator_may_compute_the_nans_that_it_orders() {
+    let text = |key: &str| {
+        let of = |operand: &str| key.replace('#', operand);
+        format!(
+            "HloModule m\nless {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n x = {}\n y = {}\n ROOT l = pred[] compare(x, y), direction=LT, type=TOTALORDER }}\nENTRY e {{ x = f32[2,2] parameter(0)\n ROOT s = f32[2,2] sort(x), dimensions={{1}}, to_apply=less }}",
+            of("a"),
+            of("b")
+        )
+    };
+    let topk = text("f16[] convert(#)").replace(
+        "ROOT s = f32[2,2] sort(x), dimensions={1}, to_apply=less",
+        "ROOT s = (f32[2,1], s32[2,1]) custom-call(x), custom_call_target=\"TopK\", called_computations={less}",
+    );
+    let x = [f32::NAN, 4.0, 9.0, 1.0];
+    assert_eq!(hard_of(&topk, &x, NAN_BITS), [[f64::INFINITY, 0.0]; 2]);
+    let (open, closed) = (f64::INFINITY, 0.0);
+    for (key, expected) in [
+        ("f32[] copy(#)", [closed; 4]),
+        ("f16[] convert(#)", [open, open, closed, closed]),
+        ("f32[] log(#)", [open; 4]),
+    ] {
+        assert_eq!(hard_of(&text(key), &x, NAN_BITS), [expected], "{key}");
+        assert_eq!(
+            hard_of(&text(key), &x, Allowances::STRICT)[0][0],
+            if key.contains("log") { open } else { closed }
+        );
+    }
+}
+
 #[test]
 fn nans_that_are_moved_keep_their_bits() {
     for moved in ["x", "constant({nan, 1})"] {
