@@ -545,23 +545,21 @@ impl Table {
         }
         // The keys of what is given are those of the row whose members it has. Rows that differ in keys alone
         // stand for no numbers.
-        let members = strides.get(roots.len()).copied().unwrap_or(rows);
-        let mut found = true;
-        for (lane, row) in rows_given.iter_mut().enumerate() {
-            let sides = [lane / rows, lane % rows];
-            let alike = |side: &usize| {
-                let of_member = |m: usize| [*row, *side].map(|row| lines[m].ranks[of(row, m)]);
-                (0..roots.len()).all(|m| {
-                    let [a, b] = of_member(m);
-                    rank::equal(a, b, floats[m])
-                })
-            };
-            let side = sides
-                .iter()
-                .find(|side| *row == **side % members)
-                .or_else(|| sides.iter().find(|s| alike(s)));
-            found &= side.is_some() || members == rows;
-            *row += side.map_or(0, |side| side - side % members);
+        let member_rows = strides.get(roots.len()).copied().unwrap_or(rows);
+        let mut has_keys = true;
+        if member_rows < rows {
+            for (lane, row) in rows_given.iter_mut().enumerate() {
+                let sides = [lane / rows, lane % rows];
+                let equal = |&side: &usize| {
+                    let rank = |row: usize, m: usize| lines[m].ranks[of(row, m)];
+                    (0..roots.len()).all(|m| rank::equal(rank(*row, m), rank(side, m), floats[m]))
+                };
+                let exact = sides.into_iter().find(|side| *row == side % member_rows);
+                match exact.or_else(|| sides.into_iter().find(equal)) {
+                    Some(side) => *row += side - side % member_rows,
+                    None => has_keys = false,
+                }
+            }
         }
         let equals = |a: usize, b: usize| {
             (0..lines.len())
@@ -605,7 +603,7 @@ impl Table {
                 *least &= rank::equal(r, x.min(y), floats[m]);
             }
         }
-        let any_order = found && rows <= MAX_ROWS_IN_TRIPLES && {
+        let any_order = has_keys && rows <= MAX_ROWS_IN_TRIPLES && {
             let f = |x: usize, y: usize| rows_given[x * rows + y];
             (0..rows).all(|x| {
                 (0..rows).all(|y| f(x, y) == f(y, x) && (0..rows).all(|z| f(f(x, y), z) == f(x, f(y, z))))

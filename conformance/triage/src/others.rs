@@ -26,7 +26,7 @@ use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, Limits, RunOpti
 use hlo_engines::variants::expansions::Expansion;
 use hlo_engines::variants::flush::{FlushFolds, FlushRegions};
 use hlo_engines::variants::scales::Scales;
-use hlo_engines::variants::sums::NormalizedProducts;
+use hlo_engines::variants::sums::normalize_products;
 use hlo_engines::variants::{self, Variant};
 
 /// Elements whose bounds are worked out in a run of a rewritten program: what takes more is left out.
@@ -45,6 +45,9 @@ const TOGETHER: [[Expansion; 4]; 2] = [
 pub(crate) struct Others<'a> {
     subject: &'a Subject<'a>,
     allowances: Allowances,
+    /// The program for runs that round sums step by step, if it is not the program itself: products that would
+    /// be rounded so in a narrower type than what is granted are in the type that is.
+    normalized: Option<Module>,
     pending: VecDeque<Run>,
 }
 
@@ -77,7 +80,13 @@ fn stricter(granted: Allowances) -> Vec<Allowances> {
 
 impl<'a> Others<'a> {
     pub(crate) fn new(subject: &'a Subject<'a>, settings: &Settings, allowances: Allowances) -> Self {
-        let mut others = Others { subject, allowances, pending: VecDeque::new() };
+        let normalized = || {
+            let mut module = subject.module.clone();
+            let applied = normalize_products(&mut module);
+            (applied > 0 && !hlo::verify::verify(&module).has_errors()).then_some(module)
+        };
+        let normalized = if allowances.narrow_products { None } else { normalized() };
+        let mut others = Others { subject, allowances, normalized, pending: VecDeque::new() };
         if allowances.flush_denormals {
             others.flushed(None, settings.run);
             others.rewritten(&[&FlushFolds], &[], None, settings);
@@ -91,8 +100,7 @@ impl<'a> Others<'a> {
         // Sums literally, each step rounded in the type of the accumulator.
         if allowances.narrow_accumulator && settings.run.accumulate != Accumulate::Region {
             let options = RunOptions { accumulate: Accumulate::Region, ..settings.run };
-            let module = others.accumulating(Accumulate::Region);
-            others.ask(module, options);
+            others.ask(others.normalized.clone(), options);
         }
         // Functions that are off by units in the last place are within bounds, and flushing has a run of its
         // own.
@@ -147,7 +155,8 @@ impl<'a> Others<'a> {
         settings: &Settings,
     ) {
         let accumulate = accumulate.unwrap_or(settings.run.accumulate);
-        let mut module = self.accumulating(accumulate).unwrap_or_else(|| self.subject.module.clone());
+        let normalized = self.normalized.as_ref().filter(|_| accumulate == Accumulate::Region);
+        let mut module = normalized.unwrap_or(self.subject.module).clone();
         let mut run = |pass: &dyn Pass| pass.run(&mut module, &mut { Fuel::UNLIMITED });
         let applied: u64 = passes.iter().map(|&pass| run(pass)).sum();
         if applied == 0 || !besides.iter().all(|pass| pass.is_some_and(|pass| run(pass) > 0)) {
@@ -157,17 +166,6 @@ impl<'a> Others<'a> {
             return;
         }
         self.ask(Some(module), RunOptions { accumulate, ..settings.run });
-    }
-
-    /// The program for a run that rounds sums like that, if it is not the program itself: products that
-    /// would be rounded step by step in a type narrower than what is granted are in the type that is.
-    fn accumulating(&self, accumulate: Accumulate) -> Option<Module> {
-        if accumulate != Accumulate::Region || self.allowances.narrow_products {
-            return None;
-        }
-        let mut module = self.subject.module.clone();
-        let applied = NormalizedProducts.run(&mut module, &mut { Fuel::UNLIMITED });
-        (applied > 0 && !hlo::verify::verify(&module).has_errors()).then_some(module)
     }
 
     /// Asks for a run, and for the same with denormal numbers flushed.

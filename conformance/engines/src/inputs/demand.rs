@@ -42,7 +42,7 @@ pub(super) struct Demand {
     bits: bool,
     /// A dominant diagonal.
     dominant: bool,
-    /// The values that floats should reach, within `domain`, and integers of which nothing else is asked.
+    /// Values to reach: of floats within `domain`, of integers where nothing else is asked.
     cover: Cover,
     /// Other numbers than those of `int` or `real` mean nothing: integers that are more than indices, and
     /// floats that become such.
@@ -75,9 +75,9 @@ impl Demand {
         Self { real: Some((low, high)), domain: Some((low, high)), ..Self::default() }
     }
 
-    /// Floats up to `high`, of a function that is defined for all that are no less than `low`.
-    fn upwards(low: f64, high: f64) -> Self {
-        Self { domain: Some((low, f64::MAX)), ..Self::real(low, high) }
+    /// Floats from `low` to 4, of a function that is defined for all that are no less than `low`.
+    fn upwards(low: f64) -> Self {
+        Self { domain: Some((low, f64::MAX)), ..Self::real(low, 4.0) }
     }
 
     /// Adds what another use asks. Returns whether that changed anything.
@@ -605,19 +605,10 @@ impl<'m> Walk<'m> {
             }
             O::SelectAndScatter => self.ask_identity(i, 2..3, i.attrs.computation(AttrKey::Scatter)),
             // Domains.
-            O::Log | O::Rsqrt => {
-                self.covered(id, i);
-                self.upwards(i, 0.015625, 4.0);
-            }
-            O::LogPlusOne => {
-                self.covered(id, i);
-                self.upwards(i, -0.75, 4.0);
-            }
-            O::Sqrt => {
-                self.covered(id, i);
-                self.upwards(i, 0.0, 4.0);
-            }
-            O::Acosh => self.upwards(i, 1.0, 4.0),
+            O::Log | O::Rsqrt => self.upwards(id, i, 0.015625),
+            O::LogPlusOne => self.upwards(id, i, -0.75),
+            O::Sqrt => self.upwards(id, i, 0.0),
+            O::Acosh => self.upwards(id, i, 1.0),
             O::Acos | O::Asin => self.domain(i, 0, -1.0, 1.0),
             O::Atanh => self.domain(i, 0, -0.9375, 0.9375),
             O::Power => {

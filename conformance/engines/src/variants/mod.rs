@@ -40,7 +40,7 @@
 //! is first rounded to the result's type. The others widen such sums to f32 first ([`sums::widen`]) where
 //! they can: not in a program with run-time sizes, nor in sums of other forms; hence they take the liberty
 //! too, in products as in other sums. Where an engine accumulates products in what their types are normalized
-//! to, they follow [`sums::NormalizedProducts`].
+//! to, they follow [`sums::normalize_products`].
 
 mod complex;
 pub mod excess;

@@ -28,23 +28,10 @@ pub enum How {
     LiteralWindows,
 }
 
-/// Products of narrow types in those that these are normalized to ([`normalized`]), and rounded at the end:
-/// `dot`, `ragged-dot` and `convolution`.
-#[derive(Clone, Copy, Debug)]
-pub struct NormalizedProducts;
-
-impl Pass for NormalizedProducts {
-    fn name(&self) -> &str {
-        "normalized-products"
-    }
-
-    fn doc(&self) -> &str {
-        "products of bf16 accumulated in f32, and of types of a byte and less in f16"
-    }
-
-    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
-        each(module, fuel, |e| widen_product(e).or_else(|| normalize_product(e)))
-    }
+/// Accumulates products of narrow types (`dot`, `ragged-dot`, `convolution`) in those that these are normalized to
+/// ([`normalized`]), and rounds at the end. Returns how many.
+pub fn normalize_products(module: &mut Module) -> u64 {
+    each(module, &mut { Fuel::UNLIMITED }, |e| widen_product(e).or_else(|| normalize_product(e)))
 }
 
 /// Sums in another order.

@@ -28,8 +28,8 @@ use super::dumps::finished;
 /// The number of runs: in the first three all such sums overflow alike, in the others each at random.
 const RUNS: u64 = 6;
 
-/// The freedoms of compilers with sums that a form does not show.
-const FREEDOMS: Allowances = Allowances {
+/// Liberties of compilers with sums that a form does not show.
+const LIBERTIES: Allowances = Allowances {
     narrow_accumulator: true,
     reorder_regions: true,
     decompositions: true,
@@ -56,7 +56,7 @@ impl Orders {
             return None;
         }
         let mut finder = Finder { module, sums: FxHashMap::default() };
-        certify(module, inputs, options, FREEDOMS, &mut finder).ok()?;
+        certify(module, inputs, options, LIBERTIES, &mut finder).ok()?;
         (!finder.sums.is_empty()).then_some(Orders { sums: finder.sums })
     }
 

@@ -14,11 +14,13 @@ impl Walk<'_> {
         }
     }
 
-    /// A use of a float operand that is defined for all numbers from the least on.
-    pub(super) fn upwards(&mut self, i: &Instruction, low: f64, high: f64) {
+    /// A function of a float that is defined for all numbers from the least on: its domain, and what its result
+    /// should cover.
+    pub(super) fn upwards(&mut self, id: InstrId, i: &Instruction, low: f64) {
         let float = self.array(i, 0).is_some_and(|a| a.element_type.is_float());
         if float {
-            self.ask_operand(i, 0, &Demand::upwards(low, high));
+            self.covered(id, i);
+            self.ask_operand(i, 0, &Demand::upwards(low));
         }
     }
 
@@ -67,7 +69,7 @@ impl Walk<'_> {
             let Some(range) = before(real).filter(|(a, b)| a.is_finite() && b.is_finite() && a < b) else {
                 continue;
             };
-            // A domain has no end there.
+            // The end of an unbounded domain is the greatest number.
             let ends = |(a, b): (f64, f64)| (a.max(-f64::MAX), b.min(f64::MAX));
             let domain = before(domain).map(ends).filter(|(a, b)| a < b);
             self.ask_operand(i, n, &Demand { domain, ..Demand::real(range.0, range.1) });
