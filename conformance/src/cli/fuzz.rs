@@ -651,15 +651,17 @@ fn report(ui: &Ui, totals: &Totals) {
             e.elements.undecided as f64 / n * 100.0,
             report::grouped(e.elements.wrong),
         ));
-        let mut kinds: Vec<_> = e.undecided_kinds.iter().collect();
-        kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.elements));
-        for (kind, of) in kinds.into_iter().take(MAX_KINDS) {
-            let (elements, programs) = (report::grouped(of.elements), report::grouped(of.programs));
-            let s = if of.programs == 1 { "" } else { "s" };
-            ui.line(format!(
-                "    undecided by {kind}: {elements} elements of {programs} program{s}, such as {}",
-                of.first
-            ));
+        for (what, kinds) in [("wrong at", &e.wrong_kinds), ("undecided by", &e.undecided_kinds)] {
+            let mut kinds: Vec<_> = kinds.iter().collect();
+            kinds.sort_by_key(|(_, of)| std::cmp::Reverse((of.programs, of.elements)));
+            for (kind, of) in kinds.into_iter().take(MAX_KINDS) {
+                let (elements, programs) = (report::grouped(of.elements), report::grouped(of.programs));
+                let s = if of.programs == 1 { "" } else { "s" };
+                ui.line(format!(
+                    "    {what} {kind}: {elements} elements of {programs} program{s}, such as {}",
+                    of.first
+                ));
+            }
         }
         let mut reasons: Vec<_> = e.reasons.iter().collect();
         reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
@@ -669,7 +671,7 @@ fn report(ui: &Ui, totals: &Totals) {
     }
 }
 
-/// Kinds of undecided elements that are shown of an engine; `--json` and `totals.json` have all.
+/// Kinds of wrong programs, and of undecided elements, that are shown of an engine; `--json` and `totals.json` have all.
 const MAX_KINDS: usize = 8;
 /// Reasons of refusals that are shown of an engine; `--json` has all.
 const MAX_REASONS: usize = 12;

@@ -14,6 +14,7 @@ use hlo_interp::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hlo_certify::bounds::{At, Bounds, Tree, Visitor};
+use hlo_triage::instruction_kind::InstructionKind;
 
 /// What is lost of the bounds of an array.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -38,15 +39,6 @@ impl Lost {
             Lost::Nothing
         }
     }
-}
-
-/// The instruction that undecided elements come down to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Cause {
-    /// What it is.
-    pub(super) opcode: Opcode,
-    /// The element type of its result: of a tuple, of the array that is undecided.
-    pub(super) ty: Option<ElementType>,
 }
 
 /// Watches a certification for the causes of what it leaves undecided.
@@ -75,8 +67,9 @@ impl Visitor for Causes {
 type Array = (InstrId, usize);
 
 impl Causes {
-    /// What array `number` of the module's result comes down to. `None`: all of its bounds are known.
-    pub(super) fn of_result(&self, module: &Module, number: usize) -> Option<Cause> {
+    /// The instruction that array `number` of the module's result comes down to; of one that gives a tuple with
+    /// the element type of its undecided array. `None`: all of its bounds are known.
+    pub(super) fn of_result(&self, module: &Module, number: usize) -> Option<InstructionKind> {
         let mut at = (module.root(module.entry()), number);
         let lost = self.lost_of(at);
         if lost == Lost::Nothing {
@@ -95,7 +88,7 @@ impl Causes {
         let (id, array) = at;
         let mut types = Vec::new();
         element_types(&module.instr(id).shape, &mut types);
-        Some(Cause { opcode: module.instr(id).opcode, ty: types.get(array).copied() })
+        Some(InstructionKind { opcode: module.instr(id).opcode, ty: types.get(array).copied() })
     }
 
     fn lost_of(&self, (id, array): Array) -> Lost {

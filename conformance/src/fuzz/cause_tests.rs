@@ -7,7 +7,7 @@ use hlo_certify::bounds::certify;
 use hlo_engines::engine::{Allowances, Inputs, RunOptions};
 use hlo_engines::frontend::parse_text;
 
-use super::cause::{Cause, Causes};
+use super::cause::Causes;
 
 /// The causes of the results of a program on arrays of f32.
 fn causes(text: &str, inputs: &[&[f32]]) -> Vec<Option<String>> {
@@ -23,8 +23,7 @@ fn causes(text: &str, inputs: &[&[f32]]) -> Vec<Option<String>> {
     let given = Inputs { arguments: vec![arguments.collect()], host };
     let all = certify(&module, given, &RunOptions::default(), Allowances::STRICT, &mut causes);
     let arrays = all.unwrap().results[0].len();
-    let described = |Cause { opcode, ty }: Cause| format!("{opcode} {}", ty.unwrap());
-    (0..arrays).map(|k| causes.of_result(&module, k).map(described)).collect()
+    (0..arrays).map(|k| causes.of_result(&module, k).map(|kind| kind.to_string())).collect()
 }
 
 /// A number below 1 by rounding alone has another floor; what reads that inherits it, and what does not is

@@ -10,10 +10,10 @@ mod cause;
 mod cause_tests;
 mod clock;
 mod finding;
+mod kinds;
 pub mod progress;
 mod source;
 mod totals;
-mod undecided;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,15 +29,16 @@ use hlo_system::memory_budget;
 use hlo_triage::artifact::Signature;
 use hlo_triage::differential::differ_within;
 use hlo_triage::differential::{Difference, Kind, Settings, Subject, reference_run};
+use hlo_triage::instruction_kind::InstructionKind;
 use hlo_triage::isolate::blame;
 
 use clock::{Clock, Step};
 
 pub use finding::Finding;
+pub use kinds::Tallied;
 pub use progress::Progress;
 pub use source::{Base, Program, Size, Source, WIDEST};
 pub use totals::{EngineTotals, Totals};
-pub use undecided::Undecided;
 
 /// Options of a hunt.
 pub struct Hunt<'a> {
@@ -340,16 +341,17 @@ fn one(
         });
         lack(difference.failure.as_ref())?;
         counted.count(&difference);
-        let kinds =
-            guarded("looking for causes", || Ok(undecided::kinds(number, &difference, &subject, &settings)));
-        counted.count_undecided(&kinds.unwrap_or_default());
+        let undecided =
+            guarded("looking for causes", || Ok(kinds::undecided(number, &difference, &subject, &settings)));
+        let mut difference = difference;
+        if difference.kind == Kind::Wrong && difference.blamed.is_none() {
+            // An engine that cannot be replayed: every instruction alone.
+            let blamed = guarded("isolating", || Ok(blame(&subject, *engine, &settings)));
+            difference.blamed =
+                blamed.ok().flatten().map(|b| InstructionKind::of(subject.module, b.location.id));
+        }
+        counted.count_kinds(&undecided.unwrap_or_default(), &kinds::wrong(number, &difference));
         if difference.kind.is_failure() || hunt.keep_undecided && difference.kind == Kind::Undecided {
-            let mut difference = difference;
-            if difference.kind == Kind::Wrong && difference.blamed.is_none() {
-                // An engine that cannot be replayed: every instruction alone.
-                let blamed = guarded("isolating", || Ok(blame(&subject, *engine, &settings)));
-                difference.blamed = blamed.ok().flatten().map(|b| b.location.opcode);
-            }
             findings.push(Finding::new(
                 number,
                 &program,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::undecided::Undecided;
+use super::kinds::Tallied;
 use hlo_engines::engine::Engine;
 use hlo_execution::verdict::Tally;
 use hlo_generate::generate::Statistics;
@@ -36,7 +36,10 @@ pub struct EngineTotals {
     pub elements: Tally,
     /// Undecided elements by opcode and element type of the instruction at which their bounds are lost.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub undecided_kinds: BTreeMap<String, Undecided>,
+    pub undecided_kinds: BTreeMap<String, Tallied>,
+    /// Wrong programs by opcode and element type of the first instruction that diverges.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wrong_kinds: BTreeMap<String, Tallied>,
 }
 
 impl EngineTotals {
@@ -61,8 +64,16 @@ impl EngineTotals {
         self.elements.add(&difference.tally);
     }
 
-    pub(super) fn count_undecided(&mut self, kinds: &BTreeMap<String, Undecided>) {
-        kinds.iter().for_each(|(kind, of)| self.undecided_kinds.entry(kind.clone()).or_default().add(of));
+    /// Counts kinds of undecided elements and of wrong programs.
+    pub(super) fn count_kinds(
+        &mut self,
+        undecided: &BTreeMap<String, Tallied>,
+        wrong: &BTreeMap<String, Tallied>,
+    ) {
+        let all = [(&mut self.undecided_kinds, undecided), (&mut self.wrong_kinds, wrong)];
+        for (counted, kinds) in all {
+            kinds.iter().for_each(|(kind, of)| counted.entry(kind.clone()).or_default().add(of));
+        }
     }
 
     fn add(&mut self, other: &EngineTotals) {
@@ -77,7 +88,7 @@ impl EngineTotals {
         }
         self.replayed += other.replayed;
         self.elements.add(&other.elements);
-        self.count_undecided(&other.undecided_kinds);
+        self.count_kinds(&other.undecided_kinds, &other.wrong_kinds);
     }
 }
 

@@ -146,7 +146,7 @@ impl Finding {
     pub fn new(reference: &str, engine: &str, difference: &Difference, settings: &Settings) -> Self {
         let run = &settings.run;
         let code = difference.failure.as_ref().map(code_of);
-        let opcode = difference.blamed.map(|o| o.name().to_owned());
+        let opcode = difference.blamed.map(|kind| kind.opcode.name().to_owned());
         let message = difference.failure.as_ref().map_or_else(String::new, |d| d.message.clone());
         Self {
             hlo_finding: VERSION,

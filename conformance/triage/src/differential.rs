@@ -17,6 +17,7 @@ use hlo::{ArrayLiteral, AttrKey, Diagnostic, InstrId, Module, Opcode, Span};
 use hlo_interp::device::host::{Host, NoHost};
 use serde::{Deserialize, Serialize};
 
+use crate::instruction_kind::InstructionKind;
 use crate::others::Others;
 use crate::pieces::{Pieces, judge_every_value, judge_pieces};
 use crate::policy::Policy;
@@ -194,8 +195,8 @@ pub struct Difference {
     pub replay: Option<Box<Replay>>,
     /// The result for the pieces of the program, if the engine was judged on these.
     pub pieces: Option<Pieces>,
-    /// The opcode that diverges first, if the engine was replayed or judged on pieces.
-    pub blamed: Option<Opcode>,
+    /// The instruction that diverges first, if the engine was replayed or judged on pieces.
+    pub blamed: Option<InstructionKind>,
     /// The liberties that the engine was granted.
     pub allowances: Allowances,
     /// The reference's results, if the engine's have other bits.
@@ -494,7 +495,7 @@ fn compare(
     difference
 }
 
-/// Replays an executable, of HLO or step by step ([`steps`]); and the opcode that diverges first. `None`:
+/// Replays an executable, of HLO or step by step ([`steps`]); and what diverges first. `None`:
 /// that cannot be, or decides nothing (values beyond the memory limit).
 fn replay_of(
     expected: &Finished,
@@ -502,10 +503,10 @@ fn replay_of(
     allowances: Allowances,
     subject: &Subject<'_>,
     settings: &Settings,
-) -> Option<(Replay, Option<Opcode>)> {
+) -> Option<(Replay, Option<InstructionKind>)> {
     if executable.form().is_some() {
         let found = replay(subject, executable, allowances, settings).ok()?;
-        let blamed = found.first().map(|d| d.location.opcode);
+        let blamed = found.first().map(|d| InstructionKind::of(subject.module, d.location.id));
         return Some((found, blamed));
     }
     steps(expected, executable, allowances, subject, settings)
@@ -519,7 +520,7 @@ pub fn steps(
     allowances: Allowances,
     subject: &Subject<'_>,
     settings: &Settings,
-) -> Option<(Replay, Option<Opcode>)> {
+) -> Option<(Replay, Option<InstructionKind>)> {
     let watched = executable.watched()?;
     let steps = Subject { module: watched.form()?.module, ..subject.clone() };
     let replay = |looks| {
@@ -535,22 +536,22 @@ pub fn steps(
     Some((found, blamed))
 }
 
-/// The opcode that an instruction computes: of a fusion, that of its root.
-fn computed(module: &Module, id: InstrId) -> Opcode {
+/// What an instruction computes: a fusion what its root does.
+fn computed(module: &Module, id: InstrId) -> InstructionKind {
     let instr = module.instr(id);
     match instr.attrs.computation(AttrKey::Calls).filter(|_| instr.opcode == Opcode::Fusion) {
-        None => instr.opcode,
+        None => InstructionKind::of(module, id),
         Some(called) => {
             let root = module.root(called);
             let first = module.instr(root).operands().first().copied();
             let several = module.instr(root).opcode == Opcode::Tuple;
-            module.instr(first.filter(|_| several).unwrap_or(root)).opcode
+            InstructionKind::of(module, first.filter(|_| several).unwrap_or(root))
         }
     }
 }
 
 /// Decides by replay what the bounds over the whole program left open, and finds who is to blame.
-fn replayed(difference: &mut Difference, found: Option<(Replay, Option<Opcode>)>) {
+fn replayed(difference: &mut Difference, found: Option<(Replay, Option<InstructionKind>)>) {
     let Some((found, blamed)) = found else { return };
     difference.blamed = blamed;
     let class = found.class();

@@ -12,6 +12,7 @@ pub mod check;
 pub mod compare;
 pub mod differential;
 pub mod feeds;
+pub mod instruction_kind;
 pub mod isolate;
 pub mod judge;
 pub mod mutants;

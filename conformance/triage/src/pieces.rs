@@ -27,6 +27,7 @@ use hlo_opt::passes::{self, Fuel};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::differential::{Difference, Kind, Settings, Subject, differ_from, result_number};
+use crate::instruction_kind::InstructionKind;
 use crate::isolate::values::{Keeper, arrays};
 use crate::reduce::Candidate;
 use crate::reduce::program::{Tidy, finished};
@@ -55,8 +56,8 @@ pub struct Pieces {
     pub cuts: usize,
     /// The outcome of the comparison of the split program.
     pub difference: Box<Difference>,
-    /// The opcode of the first cut value that is not explained, if that is what differs.
-    pub blamed: Option<Opcode>,
+    /// The instruction of the first cut value that is not explained, if that is what differs.
+    pub blamed: Option<InstructionKind>,
 }
 
 /// Judges an engine on the pieces of a program, of which the reference gives `expected`. `None`: there is
@@ -83,7 +84,7 @@ pub(crate) fn judge_pieces(
             Some(cut) => *ids.get(cut)?,
             None => computes_result(&inlined, number),
         };
-        Some(inlined.instr(id).opcode)
+        Some(InstructionKind::of(&inlined, id))
     });
     Some(Pieces { cuts: ids.len(), difference: Box::new(difference), blamed })
 }

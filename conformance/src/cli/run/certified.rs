@@ -100,7 +100,7 @@ impl Compared<'_> {
             replayed: d.replayed(),
             cuts: d.pieces.as_ref().map(|p| p.cuts),
             liberties: d.allowances.describe(),
-            blamed: d.blamed.map(hlo::Opcode::name),
+            blamed: d.blamed.map(|kind| kind.opcode.name()),
             arrays: d
                 .arrays
                 .iter()
@@ -169,8 +169,8 @@ impl Compared<'_> {
     fn print_second_look(&self, ui: &Ui) {
         let d = self.difference;
         let blamed = match d.blamed {
-            Some(opcode) if d.kind == Kind::Wrong => ui.bad(&format!("WRONG at a {opcode}")),
-            Some(opcode) => format!("undecided at a {opcode}"),
+            Some(kind) if d.kind == Kind::Wrong => ui.bad(&format!("WRONG at a {}", kind.opcode)),
+            Some(kind) => format!("undecided at a {}", kind.opcode),
             None if d.kind == Kind::Wrong => ui.bad("WRONG"),
             None if d.kind == Kind::Undecided => "undecided".to_owned(),
             None => "every difference is explained".to_owned(),

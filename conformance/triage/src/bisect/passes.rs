@@ -279,8 +279,8 @@ fn described(difference: &Difference) -> Vec<String> {
             None => lines.push(format!("{name}: {wrong} of {all} elements wrong")),
         }
     }
-    if let Some(opcode) = difference.blamed {
-        lines.push(format!("the first instruction that diverges is of opcode {opcode}"));
+    if let Some(kind) = difference.blamed {
+        lines.push(format!("the first instruction that diverges is of opcode {}", kind.opcode));
     }
     lines
 }

@@ -83,7 +83,7 @@ impl Oracle for Differential {
         let kind = kind(found.kind)?;
         let code = found.failure.as_ref().filter(|_| kind != Kind::Wrong).map(artifact::code_of);
         let engine = format!("{} against {}", self.engine.name(), self.reference.name());
-        Some(Signature { kind, opcode: found.blamed, code, engine })
+        Some(Signature { kind, opcode: found.blamed.map(|kind| kind.opcode), code, engine })
     }
 
     fn trouble(&self) -> Option<String> {

@@ -1,18 +1,19 @@
-//! The kinds of undecided elements of a hunt, by the instruction at which their bounds are lost.
+//! What a hunt found by kind: undecided elements by the instruction at which their bounds are lost, programs that
+//! are wrong by the first instruction that diverges.
 
 use std::collections::BTreeMap;
 
-use hlo::{ElementType, Opcode};
 use serde::{Deserialize, Serialize};
 
 use super::cause::Causes;
 use hlo_certify::bounds::certify;
 use hlo_execution::verdict::Class;
-use hlo_triage::differential::{Difference, Settings, Subject, result_number};
+use hlo_triage::differential::{Difference, Kind, Settings, Subject, result_number};
+use hlo_triage::instruction_kind::InstructionKind;
 
-/// The number of elements that are undecided for one reason.
+/// How many elements and programs come down to instructions of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Undecided {
+pub struct Tallied {
     /// Elements that differ.
     pub elements: u64,
     /// Programs that have some.
@@ -21,10 +22,10 @@ pub struct Undecided {
     pub first: u64,
 }
 
-impl Undecided {
-    pub(super) fn add(&mut self, other: &Undecided) {
+impl Tallied {
+    pub(super) fn add(&mut self, other: &Tallied) {
         let first = if self.programs == 0 { other.first } else { self.first.min(other.first) };
-        *self = Undecided {
+        *self = Tallied {
             elements: self.elements + other.elements,
             programs: self.programs + other.programs,
             first,
@@ -35,13 +36,26 @@ impl Undecided {
 /// The kind where no instruction is found.
 const NOT_FOUND: &str = "not found";
 
+fn kind_of(instruction: Option<InstructionKind>) -> String {
+    instruction.map_or_else(|| NOT_FOUND.to_owned(), |kind| kind.to_string())
+}
+
+/// Program `number` by the kind of its first instruction that diverges, if it is wrong.
+pub(super) fn wrong(number: u64, difference: &Difference) -> BTreeMap<String, Tallied> {
+    if difference.kind != Kind::Wrong {
+        return BTreeMap::new();
+    }
+    let of = Tallied { elements: difference.tally.wrong, programs: 1, first: number };
+    BTreeMap::from([(kind_of(difference.blamed), of)])
+}
+
 /// The undecided elements of program `number` by kind: opcode and element type, such as `divide f32`.
-pub(super) fn kinds(
+pub(super) fn undecided(
     number: u64,
     difference: &Difference,
     subject: &Subject<'_>,
     settings: &Settings,
-) -> BTreeMap<String, Undecided> {
+) -> BTreeMap<String, Tallied> {
     let mut kinds = BTreeMap::new();
     if difference.tally.undecided == 0 {
         return kinds;
@@ -53,19 +67,12 @@ pub(super) fn kinds(
     for (name, verdict) in difference.arrays.iter().filter(|(_, v)| v.tally.undecided > 0) {
         let array = result_number(name);
         let cause = run.is_ok().then(|| causes.of_result(subject.module, array?)).flatten();
-        let kind = cause.map_or_else(|| NOT_FOUND.to_owned(), |c| described(c.opcode, c.ty));
-        let of: &mut Undecided = kinds.entry(kind).or_default();
-        *of = Undecided { elements: of.elements + verdict.tally.undecided, programs: 1, first: number };
+        let kind = kind_of(cause);
+        let of: &mut Tallied = kinds.entry(kind).or_default();
+        *of = Tallied { elements: of.elements + verdict.tally.undecided, programs: 1, first: number };
     }
     debug_assert!(difference.arrays.iter().any(|(_, v)| v.class() >= Class::Undecided));
     kinds
-}
-
-fn described(opcode: Opcode, ty: Option<ElementType>) -> String {
-    match ty {
-        Some(ty) => format!("{opcode} {ty}"),
-        None => opcode.to_string(),
-    }
 }
 
 #[cfg(test)]
@@ -73,7 +80,7 @@ mod tests {
     use super::*;
     use hlo_engines::engine::{InterpreterEngine, by_name};
     use hlo_engines::frontend::parse_text;
-    use hlo_triage::differential::{Kind, differ};
+    use hlo_triage::differential::differ;
 
     /// 1 less a unit has the floor 0. Judged over the whole program, without a replay, the floor decides.
     #[test]
@@ -86,11 +93,11 @@ mod tests {
         let engine = by_name("interpreter:ulp-down").unwrap();
         let difference = differ(&InterpreterEngine, &*engine, &subject, &settings);
         assert_eq!((difference.kind, difference.tally.undecided), (Kind::Undecided, 2));
-        let mut found = kinds(7, &difference, &subject, &settings);
-        let floor = Undecided { elements: 2, programs: 1, first: 7 };
+        let mut found = undecided(7, &difference, &subject, &settings);
+        let floor = Tallied { elements: 2, programs: 1, first: 7 };
         assert_eq!(found, BTreeMap::from([("floor f32".to_owned(), floor)]));
         // Of two programs.
-        found.get_mut("floor f32").unwrap().add(&Undecided { elements: 3, programs: 1, first: 4 });
-        assert_eq!(found["floor f32"], Undecided { elements: 5, programs: 2, first: 4 });
+        found.get_mut("floor f32").unwrap().add(&Tallied { elements: 3, programs: 1, first: 4 });
+        assert_eq!(found["floor f32"], Tallied { elements: 5, programs: 2, first: 4 });
     }
 }
