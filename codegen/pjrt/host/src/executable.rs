@@ -144,7 +144,8 @@ impl Executable {
         counted.map(|()| count.num_outputs)
     }
 
-    /// Runs it, and waits for its results. No argument is donated.
+    /// Runs it, and waits for its results. Arguments are copies of this run's own: what the program aliases is
+    /// donated.
     ///
     /// # Errors
     /// The error that the plugin reports.
@@ -152,10 +153,7 @@ impl Executable {
         let plugin = &self.client.plugin;
         let arguments: Vec<Buffer> =
             arguments.iter().map(|a| self.client.buffer(a)).collect::<Result<_, _>>()?;
-        let kept: Vec<i64> = (0..arguments.len() as i64).collect();
-        let mut options = zeroed::<PJRT_ExecuteOptions>();
-        options.non_donatable_input_indices = kept.as_ptr();
-        options.num_non_donatable_input_indices = kept.len();
+        let options = zeroed::<PJRT_ExecuteOptions>();
         let pointers: Vec<*mut opaque::Buffer> = arguments.iter().map(|a| a.buffer).collect();
         let lists = [pointers.as_ptr()];
         let mut outputs: Vec<*mut opaque::Buffer> = vec![ptr::null_mut(); self.results];
