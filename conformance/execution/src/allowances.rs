@@ -58,6 +58,10 @@ pub struct Allowances {
     /// (`bitcast-convert`, comparisons and sorts by `TOTALORDER`) may see others.
     #[serde(default)]
     pub nan_bits: bool,
+    /// The initial value of a `reduce` or `reduce-window` may enter any number of times, as StableHLO has it: not
+    /// at all where one element is folded, or once in each window of 32 and in the fold of these (XLA:CPU).
+    #[serde(default)]
+    pub initial_values: bool,
     /// The error budgets of elementary functions.
     #[serde(default)]
     pub functions: Functions,
@@ -78,6 +82,7 @@ impl Allowances {
         affine_batch_norm: false,
         tf32: false,
         nan_bits: false,
+        initial_values: false,
         functions: Functions::TABLE,
     };
 
@@ -96,11 +101,12 @@ impl Allowances {
         affine_batch_norm: true,
         tf32: false,
         nan_bits: true,
+        initial_values: true,
         functions: Functions::XLA_CPU,
     };
 
     /// The names that `--allow` accepts.
-    pub const NAMES: [&str; 12] = [
+    pub const NAMES: [&str; 13] = [
         "contraction",
         "excess-precision",
         "flush-denormals",
@@ -112,6 +118,7 @@ impl Allowances {
         "one-term-sums",
         "affine-batch-norm",
         "nan-bits",
+        "initial-values",
         "tf32",
     ];
 
@@ -131,6 +138,7 @@ impl Allowances {
             "one-term-sums" => Allowances { one_term_sums: true, ..strict },
             "affine-batch-norm" => Allowances { affine_batch_norm: true, ..strict },
             "nan-bits" => Allowances { nan_bits: true, ..strict },
+            "initial-values" => Allowances { initial_values: true, ..strict },
             "tf32" => Allowances { tf32: true, ..strict },
             "all" => Allowances { narrow_products: true, functions: Functions::TABLE, ..Allowances::LOOSE },
             _ => return None,
@@ -153,6 +161,7 @@ impl Allowances {
             affine_batch_norm: self.affine_batch_norm | other.affine_batch_norm,
             tf32: self.tf32 | other.tf32,
             nan_bits: self.nan_bits | other.nan_bits,
+            initial_values: self.initial_values | other.initial_values,
             functions: self.functions.or(other.functions),
         }
     }
@@ -195,6 +204,7 @@ impl Allowances {
             self.one_term_sums,
             self.affine_batch_norm,
             self.nan_bits,
+            self.initial_values,
             self.tf32,
         ];
         Self::NAMES.into_iter().zip(all).filter(|(_, granted)| *granted).map(|(name, _)| name).collect()

@@ -25,6 +25,7 @@ use hlo_certify::bounds::{Bounds, Certified, certify_flushed, certify_within};
 use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, Limits, RunOptions};
 use hlo_engines::variants::expansions::Expansion;
 use hlo_engines::variants::flush::{FlushFolds, FlushRegions};
+use hlo_engines::variants::initial_values::InitialValues;
 use hlo_engines::variants::scales::Scales;
 use hlo_engines::variants::sums::normalize_products;
 use hlo_engines::variants::{self, Variant};
@@ -91,6 +92,15 @@ impl<'a> Others<'a> {
             others.flushed(None, settings.run);
             others.rewritten(&[&FlushFolds], &[], None, settings);
             others.rewritten(&[&FlushRegions], &[], None, settings);
+            // What is computed in f32 flushes there.
+            others.rewritten(&[&Scales], &[Some(&FlushRegions)], None, settings);
+        }
+        if allowances.initial_values {
+            let accumulate = [None, allowances.narrow_accumulator.then_some(Accumulate::Region)];
+            let accumulate = if accumulate[1].is_some() { &accumulate[..] } else { &accumulate[..1] };
+            for &accumulate in accumulate {
+                others.rewritten(&[&InitialValues::EachWindow], &[], accumulate, settings);
+            }
         }
         for allowances in stricter(allowances) {
             let own =

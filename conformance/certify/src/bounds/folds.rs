@@ -53,7 +53,7 @@ pub(super) fn applied(case: &Case<'_>) -> Option<Vec<Bounds>> {
 }
 
 /// Whether folds are of one element each.
-fn is_of_one(case: &Case<'_>) -> Option<bool> {
+pub(super) fn is_of_one(case: &Case<'_>) -> Option<bool> {
     let attrs = &case.instr.attrs;
     match case.opcode() {
         Opcode::Reduce => {
@@ -123,7 +123,7 @@ pub(super) fn of_one(case: &Case<'_>) -> Option<Vec<Bounds>> {
 
 /// The distance of an element of two arrays of a type: 0 of the same bits and of NaNs. Integers that f64 does
 /// not hold are told apart.
-fn apart(a: &Tensor, b: &Tensor, i: usize) -> f64 {
+pub(super) fn apart(a: &Tensor, b: &Tensor, i: usize) -> f64 {
     fn of<T: Number>(v: &[T], b: &Tensor, i: usize) -> f64 {
         let part = |x: Part, y: Part| match (x, y) {
             (Part::Int(x), Part::Int(y)) if x == y => 0.0,

@@ -79,6 +79,7 @@ mod elementwise;
 mod extremes;
 mod flushed;
 mod folds;
+mod initial_values;
 mod lapack;
 mod lifted;
 mod linear;

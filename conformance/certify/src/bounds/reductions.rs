@@ -44,7 +44,7 @@ impl Sum {
     /// An element that may be so far off.
     fn of(x: f64, r: f64) -> Sum {
         let largest = x.abs() + r;
-        Sum { magnitude: if largest > 0.0 { largest.next_up() } else { 0.0 }, spread: r, value: x }
+        Sum { magnitude: if r > 0.0 { largest.next_up() } else { largest }, spread: r, value: x }
     }
 }
 

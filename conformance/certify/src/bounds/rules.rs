@@ -20,8 +20,8 @@ use super::number::Numbers;
 use super::reordered::Order;
 use super::{
     Bounds, Leaf, Radii, Settings, Tree, Watching, complex, constant_terms, denormals, elementwise, folds,
-    lapack, linear, log_add_exp, movement, multiplied, nans, order, permuted, reciprocals, reflectors,
-    relations, reordered, rounded_twice, scans, special, sums, windows,
+    initial_values, lapack, linear, log_add_exp, movement, multiplied, nans, order, permuted, reciprocals,
+    reflectors, relations, reordered, rounded_twice, scans, special, sums, windows,
 };
 
 /// An array of an operand.
@@ -256,6 +256,7 @@ fn computed(case: &Case<'_>) -> Vec<Leaf> {
     denormals::beside(case, &mut leaves);
     permuted::beside(case, &mut leaves);
     nans::beside(case, &mut leaves);
+    initial_values::beside(case, &mut leaves);
     leaves
 }
 

@@ -293,7 +293,12 @@ impl Factor {
         let root = if x.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
         let off: Vec<f64> = each().map(|i| radii.at(i) * root + rounds(magnitude[i]) + flushed(i)).collect();
         let largest = each()
-            .map(|i| (magnitude[i] + off[i]).next_up() * f64::from(u8::from(magnitude[i] + off[i] > 0.0)))
+            .map(|i| match magnitude[i] + off[i] {
+                0.0 => 0.0,
+                // Rounded up, an exact one would overflow for nothing.
+                exact if off[i] == 0.0 && x.im.is_none() => exact,
+                size => size.next_up(),
+            })
             .collect();
         let value = each().map(|i| if finite(i) { x.re[i] } else { 0.0 }).collect();
         Factor { value, magnitude, off, largest, special }

@@ -27,12 +27,7 @@ impl Pass for Flush {
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
         let mut stay = folds(module);
-        for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
-            let instr = module.instr(id);
-            if matches!(instr.opcode, Opcode::Sort | Opcode::SelectAndScatter | Opcode::Scatter) {
-                stay.extend(instr.attrs.called_computations());
-            }
-        }
+        stay.extend(called(module, compares_or_scatters));
         each(module, fuel, |e| if stay.contains(&e.at().parent()) { None } else { arithmetic(e) })
     }
 }
@@ -68,8 +63,8 @@ impl Pass for FlushFolds {
     }
 }
 
-/// The same within computations that are applied to elements: comparisons of folds see zeros, and what is
-/// chosen by them is not flushed; in those of maps all arithmetic flushes.
+/// The same within computations that are applied to elements: comparisons of folds and sorts see zeros, and what
+/// is chosen by them is not flushed; in those of maps, and in steps of scans, all arithmetic flushes.
 #[derive(Clone, Copy, Debug)]
 pub struct FlushRegions;
 
@@ -79,22 +74,20 @@ impl Pass for FlushRegions {
     }
 
     fn doc(&self) -> &str {
-        "takes denormal numbers as zeros where folds compare them, and in the arithmetic of maps"
+        "takes denormal numbers as zeros where folds compare them, and in the arithmetic of maps and scans"
     }
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
-        let folds = folds(module);
-        let all = module.computations().iter().flat_map(|&c| module.instructions(c));
-        let maps = all.map(|id| module.instr(id)).filter(|instr| instr.opcode == Opcode::Map);
-        let maps: FxHashSet<ComputationId> =
-            maps.flat_map(|instr| instr.attrs.called_computations()).collect();
+        let mut choose = folds(module);
+        choose.extend(called(module, compares_or_scatters));
+        let programs = called(module, |o| matches!(o, Opcode::Map | Opcode::Scan));
         let within = |e: &mut Edit<'_>| {
             let of = e.at().parent();
-            if maps.contains(&of) {
+            if programs.contains(&of) {
                 return arithmetic(e);
             }
             let values = !e.at().attrs.is_total_order();
-            if e.at().opcode != Opcode::Compare || !values || !folds.contains(&of) {
+            if e.at().opcode != Opcode::Compare || !values || !choose.contains(&of) {
                 return None;
             }
             let operands = e.at().operands().to_vec();
@@ -106,6 +99,17 @@ impl Pass for FlushRegions {
         };
         each(module, fuel, within)
     }
+}
+
+/// The computations that instructions of some opcodes call.
+fn called(module: &Module, calls: fn(Opcode) -> bool) -> FxHashSet<ComputationId> {
+    let all = module.computations().iter().flat_map(|&c| module.instructions(c));
+    let callers = all.map(|id| module.instr(id)).filter(|instr| calls(instr.opcode));
+    callers.flat_map(|instr| instr.attrs.called_computations()).collect()
+}
+
+fn compares_or_scatters(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Sort | Opcode::SelectAndScatter | Opcode::Scatter)
 }
 
 /// The bits of the smallest normal number.

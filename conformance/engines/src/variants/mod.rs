@@ -33,6 +33,7 @@
 //! | `products-by-parts` | complex products in which a real or imaginary factor scales an infinite one ([`complex`]) | |
 //! | `selection-steps`, `selection-by-columns` | `select-and-scatter` as a selection in windows and a scatter ([`expansions`]) | reordered regions |
 //! | `negative-nans` | computed NaNs are negative where their bits are looked at ([`nans`]) | bits of NaNs |
+//! | `initial-values-none` | folds of one element without their initial values ([`initial_values`]) | initial values |
 //! | `ulp-up`, `ulp-down` | elementary functions one unit in the last place off ([`ulp`]) | |
 //!
 //! The first seven, and those of steps that add, run with `--accumulate region`, where the order of a sum
@@ -47,6 +48,7 @@ pub mod excess;
 pub mod expansions;
 pub mod flush;
 pub mod fma;
+pub mod initial_values;
 mod inversion;
 mod nans;
 mod reciprocals;
@@ -140,6 +142,7 @@ pub fn all() -> Vec<Variant> {
         other(Box::new(Expansion::Selection), Allowances { reorder_regions: true, ..strict }),
         other(Box::new(Expansion::SelectionByColumns), Allowances { reorder_regions: true, ..strict }),
         other(Box::new(nans::NegativeNans), Allowances { nan_bits: true, ..strict }),
+        other(Box::new(initial_values::InitialValues::None), Allowances { initial_values: true, ..strict }),
         other(Box::new(ulp::Ulp::Up), strict),
         other(Box::new(ulp::Ulp::Down), strict),
     ]

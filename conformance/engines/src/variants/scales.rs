@@ -7,6 +7,7 @@
 use hlo::{ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};
 use hlo_opt::passes::{Fuel, Pass};
+use rustc_hash::FxHashSet;
 
 use super::excess::is_arithmetic;
 
@@ -24,7 +25,15 @@ impl Pass for Scales {
     }
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
-        let folds = folds(module);
+        // Steps of scans are programs rather than folds.
+        let mut folds = folds(module);
+        let (mut steps, mut regions) = (FxHashSet::default(), FxHashSet::default());
+        for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
+            let instr = module.instr(id);
+            let callees = if instr.opcode == Opcode::Scan { &mut steps } else { &mut regions };
+            callees.extend(instr.attrs.called_computations());
+        }
+        folds.retain(|c| regions.contains(c) || !steps.contains(c));
         each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { in_f32(e) })
     }
 }

@@ -1,0 +1,89 @@
+//! The initial value of a fold any number of times.
+//!
+//! A `reduce` of StableHLO folds its elements interspersed with "an implementation-defined amount" of initial
+//! values (specification, "reduce"; "reduce_window" is defined by it). With one that is the identity of the
+//! region nothing shows; with another, XLA:CPU's results do. Bounds have it once, but for folds of one element: so
+//! [`InitialValues::EachWindow`] is a run beside others and no variant.
+
+use hlo::attrs::{AttrKey, WindowDim};
+use hlo::{InstrId, Module, Opcode, Shape};
+use hlo_opt::passes::edit::{Edit, each};
+use hlo_opt::passes::{Fuel, Pass};
+
+use super::regions::windows;
+
+/// How often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InitialValues {
+    /// Not at all, where one element is folded: it is the result, converted to its type.
+    None,
+    /// Once in each window of 32 positions along the folded dimensions, and once in the fold of these
+    /// (XLA:CPU's tree reduction).
+    EachWindow,
+}
+
+impl Pass for InitialValues {
+    fn name(&self) -> &str {
+        match self {
+            InitialValues::None => "initial-values-none",
+            InitialValues::EachWindow => "initial-values-each-window",
+        }
+    }
+
+    fn doc(&self) -> &str {
+        match self {
+            InitialValues::None => "folds of one element without their initial values",
+            InitialValues::EachWindow => "folds of one operand in windows of 32, each from the initial value",
+        }
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
+        match self {
+            InitialValues::None => each(module, fuel, copied),
+            InitialValues::EachWindow => each(module, fuel, |e| {
+                let [value, initial] = e.operands()?;
+                e.at().attrs.computation(AttrKey::ToApply)?;
+                let dynamic = |id: InstrId| e.array(id).is_none_or(hlo::ArrayShape::is_dynamic);
+                if dynamic(value) || dynamic(initial) {
+                    return None;
+                }
+                windows(e, value, initial, initial)
+            }),
+        }
+    }
+}
+
+/// The elements of a fold of one element each, in the type and shape of the result.
+fn copied(e: &mut Edit<'_>) -> Option<InstrId> {
+    let operands = e.at().operands().to_vec();
+    let values = &operands[..operands.len() / 2];
+    let arrays: Vec<_> = values.iter().map(|&x| e.array(x)).collect::<Option<_>>()?;
+    let first = *arrays.first()?;
+    let one = match e.at().opcode {
+        Opcode::Reduce => {
+            let folded = e.at().attrs.ints(AttrKey::Dimensions)?;
+            folded.iter().all(|&d| usize::try_from(d).is_ok_and(|d| first.dims.get(d) == Some(&1)))
+        }
+        Opcode::ReduceWindow => {
+            // Dilated or reversed, a window of one position is the same.
+            let placed = |w: &WindowDim| (w.size, w.stride, w.pad_low, w.pad_high, w.base_dilation);
+            e.at().attrs.window()?.dims.iter().all(|w| placed(w) == placed(&WindowDim::default()))
+        }
+        _ => return None,
+    };
+    if !one || arrays.iter().any(|a| a.is_dynamic()) {
+        return None;
+    }
+    let results: Vec<Shape> = match &e.at().shape {
+        Shape::Tuple(parts) => parts.iter().cloned().collect(),
+        shape => vec![shape.clone()],
+    };
+    let several = matches!(e.at().shape, Shape::Tuple(_));
+    let mut copies = Vec::new();
+    for (&x, shape) in values.iter().zip(&results) {
+        let array = shape.as_array()?;
+        let converted = e.convert(x, array.element_type)?;
+        copies.push(e.reshape(converted, &array.dims)?);
+    }
+    if several { e.tuple(&copies) } else { copies.first().copied() }
+}
