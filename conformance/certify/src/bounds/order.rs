@@ -164,6 +164,8 @@ struct Intervals {
     low: Vec<f64>,
     high: Vec<f64>,
     unknown: Vec<bool>,
+    /// Comparisons may take it for zero.
+    flushed: Vec<bool>,
 }
 
 impl Intervals {
@@ -180,15 +182,16 @@ impl Intervals {
         let off = |i: usize| if radii.at(i).is_finite() { radii.at(i) } else { 0.0 };
         let mut low: Vec<f64> = (0..n).map(|i| x.re[i] - off(i)).collect();
         let mut high: Vec<f64> = (0..n).map(|i| x.re[i] + off(i)).collect();
+        let mut flushed = vec![false; n];
         if let Some(format) =
             Format::of(x.ty).filter(|_| case.settings.allowances.flush_denormals && !is_total(case))
         {
-            // Comparisons may see zeros.
             for i in (0..n).filter(|&i| x.re[i].abs() < format.flushes_below()) {
+                flushed[i] = true;
                 (low[i], high[i]) = (low[i].min(0.0), high[i].max(0.0));
             }
         }
-        Intervals { value: x.re, low, high, unknown }
+        Intervals { value: x.re, low, high, unknown, flushed }
     }
 
     /// Of elements in the reference's order: the error bound of the key of each rank, and whether the element
@@ -229,6 +232,9 @@ impl Intervals {
                 behind = behind.min(lows[rank]);
             }
         }
+        // Those that are taken for zeros are equal: each may have the rank of any.
+        let ties = order.iter().zip(lows.iter().zip(&highs)).filter(|&(&i, _)| self.flushed[i]);
+        let ties = ties.fold((0.0f64, 0.0f64), |(low, high), (_, (l, h))| (low.min(*l), high.max(*h)));
         lows.sort_by(f64::total_cmp);
         highs.sort_by(f64::total_cmp);
         let key = |rank: usize| {
@@ -236,8 +242,11 @@ impl Intervals {
             if decided[rank] && exact(i) {
                 return 0.0;
             }
-            let v = sign * self.value[i];
-            (highs[rank] - v).max(v - lows[rank]).max(0.0).next_up()
+            let (v, mut low, mut high) = (sign * self.value[i], lows[rank], highs[rank]);
+            if low <= 0.0 && high >= 0.0 {
+                (low, high) = (low.min(ties.0), high.max(ties.1));
+            }
+            (high - v).max(v - low).max(0.0).next_up()
         };
         (0..n).map(|rank| (key(rank), decided[rank])).collect()
     }
