@@ -26,7 +26,7 @@ use hlo_engines::engine::{Allowances, Engine, InterpreterEngine, Limits, RunOpti
 use hlo_engines::variants::expansions::Expansion;
 use hlo_engines::variants::flush::{FlushFolds, FlushRegions};
 use hlo_engines::variants::initial_values::InitialValues;
-use hlo_engines::variants::scales::Scales;
+use hlo_engines::variants::scales::{Scales, ScalesInScans};
 use hlo_engines::variants::sums::normalize_products;
 use hlo_engines::variants::{self, Variant};
 
@@ -93,7 +93,9 @@ impl<'a> Others<'a> {
             others.rewritten(&[&FlushFolds], &[], None, settings);
             others.rewritten(&[&FlushRegions], &[], None, settings);
             // What is computed in f32 flushes there.
-            others.rewritten(&[&Scales], &[Some(&FlushRegions)], None, settings);
+            if allowances.narrow_accumulator {
+                others.rewritten(&[&ScalesInScans], &[Some(&FlushRegions)], None, settings);
+            }
         }
         if allowances.initial_values {
             let accumulate = [None, allowances.narrow_accumulator.then_some(Accumulate::Region)];

@@ -18,9 +18,11 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         if value.tensor.len() != result.len() {
             continue;
         }
-        let alone = |i: usize| match apart(value.tensor, result, i) {
+        let alone = |i: usize| match apart(value.tensor, result, i) + value.leaf.bounds.hard.at(i) {
             0.0 => 0.0,
-            apart => (apart + value.leaf.bounds.hard.at(i)).next_up(),
+            // From a NaN to a number.
+            far if far.is_nan() => f64::INFINITY,
+            far => far.next_up(),
         };
         let hard: Vec<f64> = (0..result.len()).map(alone).collect();
         if hard.iter().any(|&r| r > 0.0) {

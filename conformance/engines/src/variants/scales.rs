@@ -25,7 +25,25 @@ impl Pass for Scales {
     }
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
-        // Steps of scans are programs rather than folds.
+        let folds = folds(module);
+        each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { in_f32(e) })
+    }
+}
+
+/// The same in steps of scans as well, each rounded in the type, where the reference may know the whole sum.
+#[derive(Clone, Copy, Debug)]
+pub struct ScalesInScans;
+
+impl Pass for ScalesInScans {
+    fn name(&self) -> &str {
+        "scales-in-scans"
+    }
+
+    fn doc(&self) -> &str {
+        "computes f8e8m0fnu in f32, in steps of scans as well"
+    }
+
+    fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
         let mut folds = folds(module);
         let (mut steps, mut regions) = (FxHashSet::default(), FxHashSet::default());
         for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {

@@ -178,6 +178,21 @@ fn functions_of_denormal_numbers_are_those_of_the_number_or_of_zero() {
     }
 }
 
+/// What an initial value absorbs is there again without it, and so is what an operand may be for the same reason.
+#[test]
+fn a_fold_of_one_element_may_be_the_element() {
+    let fold = |by: &str, first: &str, second: &str| {
+        format!(
+            "HloModule m\nf {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] {by}(a, b) }}\nENTRY e {{ x = f32[2] parameter(0)\n i = f32[] constant({first})\n j = f32[] constant({second})\n y = f32[2] reduce(x, i), dimensions={{}}, to_apply=f\n ROOT r = f32[2] reduce(y, j), dimensions={{}}, to_apply=f }}"
+        )
+    };
+    let found = |text: &str, x: [f64; 2]| counts(tally(text, &[&[3.0, 4.0]], &[&x]));
+    let absorbed = fold("multiply", "0", "0");
+    assert_eq!(found(&absorbed, [0.0, 4.0]), [1, 0, 1, 0]);
+    assert_eq!(found(&absorbed, [0.0, 5.0]), [1, 0, 0, 1]);
+    assert_eq!(found(&fold("add", "nan", "0"), [3.0, NAN])[2..], [1, 0]);
+}
+
 /// Keys that a comparison takes for zeros may have each other's ranks, and are what they are.
 #[test]
 fn denormal_keys_are_equal_to_a_comparison_that_flushes() {
