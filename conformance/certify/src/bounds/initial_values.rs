@@ -6,7 +6,7 @@
 //! [`Allowances::initial_values`]: hlo_execution::allowances::Allowances::initial_values
 
 use super::folds::{apart, is_of_one};
-use super::rules::Case;
+use super::rules::{Case, at_least};
 use super::{Leaf, Radii};
 
 /// Widens hard bounds by how far the elements are from the results.
@@ -27,7 +27,7 @@ pub(super) fn beside(case: &Case<'_>, leaves: &mut [Leaf]) {
         let hard: Vec<f64> = (0..result.len()).map(alone).collect();
         if hard.iter().any(|&r| r > 0.0) {
             let hard = hard.into_iter().enumerate().map(|(i, r)| leaf.bounds.hard.at(i).max(r));
-            leaf.bounds.hard = Radii::new(hard.collect());
+            leaf.bounds.hard = at_least(result, Radii::new(hard.collect()));
         }
     }
 }

@@ -400,7 +400,7 @@ fn custom_call(case: &Case<'_>) -> Option<Vec<Bounds>> {
 }
 
 /// What is off at all may have the other sign if it is zero: a radius is 0 or reaches to the least number.
-fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
+pub(super) fn at_least(tensor: &Tensor, radii: Radii) -> Radii {
     match (radii, Format::of(tensor.element_type())) {
         (Radii::Each(each), Some(format)) => {
             let least = format.min_positive();

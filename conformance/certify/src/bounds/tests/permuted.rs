@@ -191,6 +191,11 @@ fn a_fold_of_one_element_may_be_the_element() {
     assert_eq!(found(&absorbed, [0.0, 4.0]), [1, 0, 1, 0]);
     assert_eq!(found(&absorbed, [0.0, 5.0]), [1, 0, 0, 1]);
     assert_eq!(found(&fold("add", "nan", "0"), [3.0, NAN])[2..], [1, 0]);
+    // Zeros of other signs.
+    let strict = Allowances { initial_values: true, ..Allowances::STRICT };
+    let least = f64::from(f32::from_bits(1));
+    let bounds = &certified(&fold("add", "0", "0"), &[&[-0.0, 1.0]], strict)[0].1;
+    assert!(bounds.hard.at(0) >= least && bounds.hard.at(1) == 0.0);
 }
 
 /// Keys that a comparison takes for zeros may have each other's ranks, and are what they are.
