@@ -19,6 +19,7 @@ mod cpu;
 mod crashers;
 mod cuda;
 mod custom_calls;
+mod decided;
 mod dumps;
 mod engines;
 mod extremes;
@@ -101,6 +102,7 @@ fn main() {
     trials.extend(buffers::trials());
     trials.extend(semantics::trials());
     trials.extend(viz::trials());
+    trials.extend(decided::trials());
     trials.extend(dumps::trials());
     trials.extend(reports::trials());
     trials.extend(stablehlo::trials());

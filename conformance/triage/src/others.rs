@@ -98,10 +98,10 @@ impl<'a> Others<'a> {
             }
         }
         if allowances.initial_values {
-            let accumulate = [None, allowances.narrow_accumulator.then_some(Accumulate::Region)];
-            let accumulate = if accumulate[1].is_some() { &accumulate[..] } else { &accumulate[..1] };
-            for &accumulate in accumulate {
-                others.rewritten(&[&InitialValues::EachWindow], &[], accumulate, settings);
+            others.rewritten(&[&InitialValues::EachWindow], &[], None, settings);
+            if allowances.narrow_accumulator {
+                let region = Some(Accumulate::Region);
+                others.rewritten(&[&InitialValues::EachWindow], &[], region, settings);
             }
         }
         for allowances in stricter(allowances) {

@@ -14,7 +14,7 @@
 //!   f32), where float normalization precedes the expansion: only operands and results are rounded to the
 //!   type.
 //! - **Factorization.** Column by column: `l[i][j] = (a[i][j] - sum) / sqrt(a[j][j] - sum)`, the diagonal
-//!   too; all is NaN if a root is.
+//!   too, of complex matrices by the root of a real part; all is NaN if a root is.
 //! - **Transform.** Factors of a Fourier transform whose real or imaginary part is 0 are not multiplied by:
 //!   an infinity or a NaN does not reach the part of the result that it has no share in. The definition has
 //!   `0 * inf` there, algorithms by additions and exchanges of parts do not.
@@ -266,14 +266,18 @@ fn factored(e: &mut Edit<'_>) -> Option<InstrId> {
     let (ty, dims) = (array.element_type, array.dims.to_vec());
     let rank = dims.len();
     let &[.., n, _] = dims.as_slice() else { return None };
-    if !ty.is_float() || n > MAX_ROWS || dims.contains(&0) {
+    if !(ty.is_float() || ty.is_complex()) || n > MAX_ROWS || dims.contains(&0) {
         return None;
     }
     let lower = e.at().attrs.bool(AttrKey::Lower);
     let (rows, columns) = (rank as i64 - 2, rank as i64 - 1);
     let mut transposed: Vec<i64> = (0..rank as i64).collect();
     transposed.swap(rank - 2, rank - 1);
-    let a = if lower { x } else { e.transpose(x, &transposed)? };
+    let adjoint = |e: &mut Edit<'_>, x: InstrId| {
+        let x = e.transpose(x, &transposed)?;
+        conjugate(e, x)
+    };
+    let a = if lower { x } else { adjoint(e, x)? };
     // Of f8e8m0fnu a NaN, as is all that is computed from it.
     let zero = e.scalar_bits(ElementType::S32, 0);
     let zero = e.convert(zero, ty)?;
@@ -293,14 +297,22 @@ fn factored(e: &mut Edit<'_>) -> Option<InstrId> {
     let of_batch = &dims[..rank - 2];
     let (mut factor, mut failed) = (zeros, None);
     for j in 0..n {
-        let sums = e.shaped(Opcode::Dot, Shape::array(ty, &dims), &[factor, factor], contraction.clone())?;
+        let other = conjugate(e, factor)?;
+        let sums = e.shaped(Opcode::Dot, Shape::array(ty, &dims), &[factor, other], contraction.clone())?;
         let left = e.binary(Opcode::Subtract, a, sums)?;
         let pivot = e.cut(left, rank - 2, j, j + 1)?;
         let pivot = e.cut(pivot, rank - 1, j, j + 1)?;
         let pivot = e.reshape(pivot, of_batch)?;
+        let pivot = if ty.is_complex() { e.unary(Opcode::Real, pivot)? } else { pivot };
         let root = e.unary(Opcode::Sqrt, pivot)?;
         let divisor = e.broadcast(root, &dims, &batch)?;
-        let quotient = e.binary(Opcode::Divide, left, divisor)?;
+        let quotient = if ty.is_complex() {
+            let [re, im] = [e.unary(Opcode::Real, left)?, e.unary(Opcode::Imag, left)?];
+            let (re, im) = (e.binary(Opcode::Divide, re, divisor)?, e.binary(Opcode::Divide, im, divisor)?);
+            e.binary(Opcode::Complex, re, im)?
+        } else {
+            e.binary(Opcode::Divide, left, divisor)?
+        };
         let this = e.scalar_bits(ElementType::S32, u32::try_from(j).ok()?.into());
         let this = e.fill_dims(this, &dims)?;
         let here = e.compare(Direction::Eq, column, this)?;
@@ -317,7 +329,17 @@ fn factored(e: &mut Edit<'_>) -> Option<InstrId> {
     let nan = e.convert(nan, ty)?;
     let nans = e.fill_dims(nan, &dims)?;
     let result = e.select(failed, nans, factor)?;
-    if lower { Some(result) } else { e.transpose(result, &transposed) }
+    if lower { Some(result) } else { adjoint(e, result) }
+}
+
+/// The complex conjugate; what is real is its own.
+fn conjugate(e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
+    if !e.array(x)?.element_type.is_complex() {
+        return Some(x);
+    }
+    let [re, im] = [e.unary(Opcode::Real, x)?, e.unary(Opcode::Imag, x)?];
+    let im = e.unary(Opcode::Negate, im)?;
+    e.binary(Opcode::Complex, re, im)
 }
 
 /// For each point of the operand and each of the result whether the factor's cosine, or its sine, is

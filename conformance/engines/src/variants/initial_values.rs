@@ -1,8 +1,8 @@
 //! The initial value of a fold any number of times.
 //!
-//! A `reduce` of StableHLO folds its elements interspersed with "an implementation-defined amount" of initial
-//! values (specification, "reduce"; "reduce_window" is defined by it). With one that is the identity of the
-//! region nothing shows; with another, XLA:CPU's results do. Bounds have it once, but for folds of one element: so
+//! StableHLO leaves open how many initial values stand among the elements that a `reduce` folds, and where
+//! (specification, "reduce"; "reduce_window" is defined by it). With one that is the identity of the region
+//! nothing shows; with another, XLA:CPU's results do. Bounds have it once, but for folds of one element: so
 //! [`InitialValues::EachWindow`] is a run beside others and no variant.
 
 use hlo::attrs::{AttrKey, WindowDim};
