@@ -671,7 +671,8 @@ fn report(ui: &Ui, totals: &Totals) {
     }
 }
 
-/// Kinds of wrong programs, and of undecided elements, that are shown of an engine; `--json` and `totals.json` have all.
+/// How many kinds of wrong programs, and of undecided elements, are shown of an engine. `--json` and
+/// `totals.json` have all.
 const MAX_KINDS: usize = 8;
 /// Reasons of refusals that are shown of an engine; `--json` has all.
 const MAX_REASONS: usize = 12;

@@ -336,14 +336,13 @@ fn one(
             true => run(),
             false => clock.take(worker, Step { number, engine: i }, run),
         };
-        let difference = difference.unwrap_or_else(|f| {
+        let mut difference = difference.unwrap_or_else(|f| {
             Difference::ended(Kind::Crash, Outcome::crashed(f.message).diagnostic().cloned())
         });
         lack(difference.failure.as_ref())?;
         counted.count(&difference);
         let undecided =
             guarded("looking for causes", || Ok(kinds::undecided(number, &difference, &subject, &settings)));
-        let mut difference = difference;
         if difference.kind == Kind::Wrong && difference.blamed.is_none() {
             // An engine that cannot be replayed: every instruction alone.
             let blamed = guarded("isolating", || Ok(blame(&subject, *engine, &settings)));

@@ -1,4 +1,4 @@
-//! Results of which each is permitted or not: what no liberty leaves open is right or wrong.
+//! Verdicts on recorded results: `ok` where a liberty permits the result, `mismatch` where none does.
 
 use hlo::half::f16;
 use hlo::{ArrayLiteral, Buffer, Dims};
@@ -164,7 +164,8 @@ ENTRY e {
                 (c64s([(-4.0, 3.0), (3e-40, 1.0), (1e-40, 2.0)]), "ok"),
             ],
         ),
-        // Steps of a scan flush, too: 2^-127 is 0 in f32, of which f8e8m0fnu makes a NaN.
+        // Denormal numbers flushed in the steps of a scan: 2^-127 becomes 0 in f32, and f8e8m0fnu has no zero,
+        // so that the result is NaN.
         (
             "HloModule m
 f {

@@ -102,7 +102,7 @@ impl Pass for FlushRegions {
 }
 
 /// The computations that instructions of some opcodes call.
-fn called(module: &Module, calls: fn(Opcode) -> bool) -> FxHashSet<ComputationId> {
+pub(super) fn called(module: &Module, calls: fn(Opcode) -> bool) -> FxHashSet<ComputationId> {
     let all = module.computations().iter().flat_map(|&c| module.instructions(c));
     let callers = all.map(|id| module.instr(id)).filter(|instr| calls(instr.opcode));
     callers.flat_map(|instr| instr.attrs.called_computations()).collect()

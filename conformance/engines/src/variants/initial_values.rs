@@ -42,7 +42,6 @@ impl Pass for InitialValues {
             InitialValues::None => each(module, fuel, copied),
             InitialValues::EachWindow => each(module, fuel, |e| {
                 let [value, initial] = e.operands()?;
-                e.at().attrs.computation(AttrKey::ToApply)?;
                 let dynamic = |id: InstrId| e.array(id).is_none_or(hlo::ArrayShape::is_dynamic);
                 if dynamic(value) || dynamic(initial) {
                     return None;
@@ -74,16 +73,12 @@ fn copied(e: &mut Edit<'_>) -> Option<InstrId> {
     if !one || arrays.iter().any(|a| a.is_dynamic()) {
         return None;
     }
-    let results: Vec<Shape> = match &e.at().shape {
-        Shape::Tuple(parts) => parts.iter().cloned().collect(),
-        shape => vec![shape.clone()],
-    };
-    let several = matches!(e.at().shape, Shape::Tuple(_));
+    let shape = e.at().shape.clone();
     let mut copies = Vec::new();
-    for (&x, shape) in values.iter().zip(&results) {
+    for (&x, shape) in values.iter().zip(shape.leaves()) {
         let array = shape.as_array()?;
         let converted = e.convert(x, array.element_type)?;
         copies.push(e.reshape(converted, &array.dims)?);
     }
-    if several { e.tuple(&copies) } else { copies.first().copied() }
+    if matches!(shape, Shape::Tuple(_)) { e.tuple(&copies) } else { copies.first().copied() }
 }

@@ -4,12 +4,13 @@
 //! in f32, a flushed operand is a zero there, which the type itself does not have. Conversions alone do not
 //! flush it. What collectives fold goes to f32 and back, even where one device takes part.
 
-use hlo::{ElementType, InstrId, Module, Opcode};
+use hlo::{ComputationId, ElementType, InstrId, Module, Opcode};
 use hlo_opt::passes::edit::{Edit, each, folds};
 use hlo_opt::passes::{Fuel, Pass};
 use rustc_hash::FxHashSet;
 
 use super::excess::is_arithmetic;
+use super::flush::called;
 
 /// The pass.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +27,11 @@ impl Pass for Scales {
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
         let folds = folds(module);
-        each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { in_f32(e) })
+        outside(&folds, module, fuel)
     }
 }
 
-/// The same in steps of scans as well, each rounded in the type, where the reference may know the whole sum.
+/// The same in steps of scans as well. Each step rounds in the type; the reference may round a sum once.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalesInScans;
 
@@ -45,15 +46,15 @@ impl Pass for ScalesInScans {
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
         let mut folds = folds(module);
-        let (mut steps, mut regions) = (FxHashSet::default(), FxHashSet::default());
-        for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
-            let instr = module.instr(id);
-            let callees = if instr.opcode == Opcode::Scan { &mut steps } else { &mut regions };
-            callees.extend(instr.attrs.called_computations());
-        }
+        let steps = called(module, |o| o == Opcode::Scan);
+        let regions = called(module, |o| o != Opcode::Scan);
         folds.retain(|c| regions.contains(c) || !steps.contains(c));
-        each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { in_f32(e) })
+        outside(&folds, module, fuel)
     }
+}
+
+fn outside(folds: &FxHashSet<ComputationId>, module: &mut Module, fuel: &mut Fuel) -> u64 {
+    each(module, fuel, |e| if folds.contains(&e.at().parent()) { None } else { in_f32(e) })
 }
 
 fn in_f32(e: &mut Edit<'_>) -> Option<InstrId> {
