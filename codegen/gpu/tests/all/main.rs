@@ -1,6 +1,7 @@
 //! Programs compiled for GPUs, in the interpreter of PTX against that of HLO: one binary, for LLVM is in it.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
+mod arch;
 mod convolution;
 mod dot;
 mod fft;

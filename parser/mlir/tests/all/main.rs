@@ -1,5 +1,6 @@
 //! Tests of reading MLIR, of printing it, and of its conversion to HLO.
 
+mod check;
 mod constraints;
 mod convert;
 mod diagnostics;
