@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod balls;
+pub mod disc;
 pub mod factors;
 pub mod interval;
 pub mod inverse;

@@ -14,8 +14,8 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::failed;
 
-#[expect(dead_code, reason = "the unit tests of bounds use its other forms")]
-#[path = "../../certify/src/bounds/tests/logits.rs"]
+#[expect(dead_code, reason = "the tests of bounds use its other forms")]
+#[path = "../../certify/tests/all/logits.rs"]
 mod logits;
 
 use logits::{Form, inputs};

@@ -21,10 +21,10 @@ use hlo_perturbation::UNKNOWN;
 use hlo_perturbation::balls::Unit;
 
 use super::Radii;
-use super::complex::SQRT_2;
 use super::linear::{settled, unit};
 use super::number::Numbers;
 use super::rules::{Case, Mode};
+use hlo_perturbation::disc::SQRT_2;
 
 /// Who computes it.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use hlo_library::lapack;
 use hlo_perturbation::UNKNOWN;
 use hlo_perturbation::factors::Factors;
 
-use super::complex::SQRT_2;
 use super::decompositions::{self, Algorithm};
 use super::linear::{settled, unit};
 use super::number::Numbers;
 use super::rules::{Case, Mode, stands_for};
 use super::{Bounds, Leaf, Radii, reflectors};
+use hlo_perturbation::disc::SQRT_2;
 
 /// Who computes a call that need not have the reference's bits. `None`: it has them.
 fn free(case: &Case<'_>, routine: &str) -> Option<Algorithm> {

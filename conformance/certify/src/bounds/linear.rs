@@ -14,9 +14,9 @@ use hlo_perturbation::inverse::Inverse;
 use hlo_perturbation::{UNKNOWN, gamma};
 
 use super::Radii;
-use super::complex::SQRT_2;
 use super::number::{Numbers, modulus};
 use super::rules::{Case, Found, Mode};
+use hlo_perturbation::disc::SQRT_2;
 
 type C = Complex<f64>;
 

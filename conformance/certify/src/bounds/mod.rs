@@ -754,7 +754,7 @@ fn evaluate(
 /// Whether an applied computation gives, of each of its components, that of the accumulators or of the
 /// elements, by their order.
 pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
-    region_of(module, computation).is_some_and(|region| {
+    recognized(module, computation).is_some_and(|region| {
         region.choices.iter().all(|choice| choice.table.selects)
             && region.components.iter().enumerate().all(|(i, component)| match *component {
                 Component::Choice(_) => true,
@@ -772,7 +772,7 @@ pub fn chooses(module: &Module, computation: hlo::ComputationId) -> bool {
 pub fn recognizes(module: &Module, computation: hlo::ComputationId) -> bool {
     let log_add_exp = hlo::log_add_exp(module, computation).is_some();
     log_add_exp
-        || region_of(module, computation).is_some_and(|region| {
+        || recognized(module, computation).is_some_and(|region| {
             let known =
                 |c: &Component| !matches!(c, Component::Unrecognized | Component::Merge(Merge::Difference));
             region.components.iter().all(known)
@@ -782,11 +782,12 @@ pub fn recognizes(module: &Module, computation: hlo::ComputationId) -> bool {
 /// Whether a computation that folds may have its accumulators and its elements exchanged: not one that folds a
 /// function of elements.
 pub fn may_be_exchanged(module: &Module, computation: hlo::ComputationId) -> bool {
-    region_of(module, computation)
+    recognized(module, computation)
         .is_none_or(|region| (0..region.components.len()).all(|i| region.may_be_exchanged(i)))
 }
 
-fn region_of(module: &Module, computation: hlo::ComputationId) -> Option<Region<'_>> {
+/// What an applied computation is recognized as, where it is.
+pub fn recognized(module: &Module, computation: hlo::ComputationId) -> Option<Region<'_>> {
     let options = RunOptions::default();
     let account = Arc::new(Account::new(options.memory_budget(0), 1));
     let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
@@ -824,6 +825,3 @@ fn undecided_tree(value: &Value, tree: &Tree) -> Tree {
         (Value::Array(_) | Value::Tuple(_) | Value::Token | Value::Pending(_), _) => unknown_tree(value),
     }
 }
-
-#[cfg(test)]
-mod tests;

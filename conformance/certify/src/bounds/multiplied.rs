@@ -103,7 +103,7 @@ pub(super) fn concluded(case: &Case<'_>, present: Present, run: Run<'_>, mode: M
     let all_vanishing = if present.zeros && !complex { Some(vanishing(run)?) } else { None };
     let flushes = case.settings.allowances.flush_denormals;
     let all_below = if flushes && !format.has_zero() { Some(below(run)?) } else { None };
-    let (root, parts) = if complex { (super::complex::SQRT_2, 2.0) } else { (1.0, 1.0) };
+    let (root, parts) = if complex { (hlo_perturbation::disc::SQRT_2, 2.0) } else { (1.0, 1.0) };
     let relative = 2.0 * root * units(ty) * format.unit_roundoff();
     let mut absolute = root * units(ty).max(1.0) * format.min_positive();
     if flushes {

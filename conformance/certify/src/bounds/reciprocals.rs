@@ -195,7 +195,7 @@ pub(super) fn widened(case: &Case<'_>, radii: &[Radii], quotients: Radii, mode: 
     let (xs, cs) = (Numbers::of(x.tensor), Numbers::of(c.tensor));
     let operand = |of: &Numbers, k: usize, i: usize| {
         let i = if of.len() == 1 { 0 } else { i };
-        let off = radii[k].at(i) * if of.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
+        let off = radii[k].at(i) * if of.im.is_some() { hlo_perturbation::disc::SQRT_2 } else { 1.0 };
         Divided { size: of.modulus(i), off }
     };
     let product = Product {

@@ -23,12 +23,12 @@ use hlo_perturbation::UNKNOWN;
 use hlo_perturbation::balls::Unit;
 use hlo_perturbation::factors::{Factors, Magnitudes, inverse, rooted};
 
-use super::complex::SQRT_2;
 use super::decompositions::Algorithm;
 use super::linear::{settled, unit};
 use super::number::Numbers;
 use super::rules::{Case, Mode};
 use super::{Bounds, Radii};
+use hlo_perturbation::disc::SQRT_2;
 
 type C = Complex<f64>;
 

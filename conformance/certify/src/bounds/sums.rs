@@ -290,7 +290,7 @@ impl Factor {
             (false, (re, im)) => modulus(finite_part(re), finite_part(im)),
         };
         let magnitude: Vec<f64> = each().map(size).collect();
-        let root = if x.im.is_some() { super::complex::SQRT_2 } else { 1.0 };
+        let root = if x.im.is_some() { hlo_perturbation::disc::SQRT_2 } else { 1.0 };
         let off: Vec<f64> = each().map(|i| radii.at(i) * root + rounds(magnitude[i]) + flushed(i)).collect();
         let largest = each()
             .map(|i| match magnitude[i] + off[i] {

@@ -1,8 +1,13 @@
 //! Folds by what merges partial results: whichever way it is written it is recognized, and in any order and
 //! with any brackets what comes out in f32 is inside.
 
-use super::reordered::{recognized, values};
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::Bounds;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::number;
+
+use crate::common::certified;
+use crate::reordered::{recognized, values};
 
 /// A computation on two tuples of values of these types.
 fn tuples(types: &[&str], lines: &str, results: &str) -> String {

@@ -1,7 +1,13 @@
 //! Decompositions of matrices that are off by what an exponential in f32 may be off by: those of one that is
 //! are inside.
 
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::Bounds;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::number;
+
+use crate::common::certified;
+use crate::logits::some;
 
 /// A program that decomposes a matrix `c` of f64 (or its complex numbers), as `calls` say, made of arrays of
 /// f32 that come `from` the parameters.

@@ -4,8 +4,13 @@
 use hlo_execution::element::Number;
 use hlo_execution::verdict::judge;
 
-use super::logits::{Form, inputs, logits};
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::Bounds;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::number;
+
+use crate::common::certified;
+use crate::logits::{Form, inputs, logits};
 
 /// 0, off by about 1.2e-7 times the factor, in each of three elements; then the lines of a program.
 fn wide(factor: f32, lines: &str) -> String {

@@ -1,7 +1,10 @@
 //! Complex numbers: limits of real parts, choices by flushed comparisons, products that only scale.
 
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_execution::allowances::Allowances;
 use hlo_execution::verdict::{Class, judge};
+
+use crate::common::{certified, one};
 
 const FLUSHED: Allowances = Allowances { flush_denormals: true, ..Allowances::STRICT };
 

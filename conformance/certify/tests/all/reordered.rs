@@ -1,7 +1,11 @@
 //! What applied computations are recognized as, and what folds in any order may give.
 
-use super::*;
-use crate::bounds::reordered::region;
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::{self, Radii};
+use hlo_execution::allowances::Allowances;
+use hlo_recognize::region::Component;
+
+use crate::common::{U, certified, one, parse_text};
 
 /// What each component of the first computation of a module is.
 pub(super) fn recognized(body: &str) -> String {
@@ -14,10 +18,7 @@ pub(super) fn recognized(body: &str) -> String {
         .iter()
         .find(|&&c| &*module.computation(c).name == name)
         .expect("the region is named r");
-    let options = RunOptions::default();
-    let account = Arc::new(Account::new(options.memory_budget(0), 1));
-    let settings = Settings { allowances: Allowances::STRICT, options, account, nested: true };
-    let Some(region) = region(&module, computation, true, &settings) else { return "nothing".into() };
+    let Some(region) = bounds::recognized(&module, computation) else { return "nothing".into() };
     let each = region.components.iter().enumerate().map(|(i, component)| match *component {
         Component::Fold(by, node) if node == region.element(i) => by.name().to_owned(),
         Component::Fold(by, _) => format!("{by} of f"),

@@ -1,8 +1,11 @@
 //! Scans by any computation, orders by bits, and arguments of complex numbers.
 
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::Bounds;
+use hlo_execution::allowances::Allowances;
 use hlo_execution::verdict::{Class, judge};
 
-use super::*;
+use crate::common::{U, certified};
 
 /// The class of an array beside the reference's result number `k`.
 fn class(all: &[(ArrayLiteral, Bounds)], k: usize, actual: hlo::Buffer) -> Class {

@@ -1,7 +1,13 @@
 //! Fourier transforms, factors of matrices, solutions of triangular systems, normalization: what is computed
 //! in f32 in the usual ways is inside.
 
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::Bounds;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::number;
+
+use crate::common::{certified, one};
+use crate::logits::some;
 
 /// The greatest error of some f32 numbers, and the greatest radius, both relative to the greatest radius
 /// allowed by `limit`.

@@ -1,62 +1,15 @@
-//! Bounds worked out by hand.
+//! Bounds of single operations and of what carries them, worked out by hand.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+use std::sync::Arc;
 
-mod complex;
-mod decompositions;
-mod flushed;
-mod liberties;
-mod limits;
-mod linear;
-mod logits;
-mod merged;
-mod nans;
-mod permuted;
-mod reordered;
-mod scans;
-mod specials;
+use hlo::Module;
+use hlo_certify::bounds::{At, Certified, Radii, Tree, Visitor, certify};
+use hlo_execution::allowances::Allowances;
+use hlo_execution::run::{Inputs, Limits, Outcome, RunOptions};
+use hlo_interp::Value;
 
-use hlo_execution::run::Limits;
-
-use super::*;
-use logits::some;
-
-fn parse_text(text: &str) -> (Option<Module>, hlo::Diagnostics) {
-    let parsed = hlo_parser::parse_module(text, &hlo_parser::ParseOptions::default());
-    (parsed.module, parsed.diagnostics)
-}
-
-/// Arrays of f32 for the parameters of a program of one device, converted to their types.
-fn given(module: &Module, inputs: &[&[f32]]) -> Inputs {
-    let parameters = module.computation(module.entry()).parameters();
-    let arguments = parameters.iter().zip(inputs).map(|(p, x)| {
-        let shape = module.instr(p.unwrap()).shape.expect_array();
-        let tensor = number::tensor(
-            shape.element_type,
-            &shape.dims,
-            &x.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(),
-        );
-        Value::Array(tensor).into_literal()
-    });
-    Inputs { arguments: vec![arguments.collect()], host: Arc::new(hlo_interp::device::host::NoHost) }
-}
-
-/// Runs a program of one device on arrays of f32 (dimensions from the parameters), and gives bounds and
-/// values.
-fn certified(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<(ArrayLiteral, Bounds)> {
-    let (module, found) = parse_text(text);
-    let module = module.unwrap_or_else(|| panic!("{found:?}"));
-    let inputs = given(&module, inputs);
-    let mut all = certify(&module, inputs, &RunOptions::default(), allowances, &mut ()).unwrap();
-    all.results.pop().unwrap()
-}
-
-fn one(text: &str, inputs: &[&[f32]]) -> Bounds {
-    let mut all = certified(text, inputs, Allowances::STRICT);
-    all.remove(0).1
-}
-
-const U: f64 = f32::EPSILON as f64;
+use crate::common::{U, certified, one, parse_text};
+use crate::logits::some;
 
 /// The run with bounds of a chain of elementwise functions on `n` elements, within a limit of memory.
 fn chain(n: usize, memory_bytes: u64) -> Result<Certified, Outcome> {

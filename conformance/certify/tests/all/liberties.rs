@@ -1,7 +1,12 @@
 //! Liberties of compilers that one instruction takes: what they allow, and what they do not.
 
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_execution::allowances::Allowances;
 use hlo_execution::format::power_of_two;
+use hlo_execution::number;
+
+use crate::common::certified;
+use crate::logits::some;
 
 fn with(name: &str) -> Allowances {
     Allowances::named(name).unwrap()

@@ -1,6 +1,9 @@
 //! Bits of NaNs that were computed.
 
-use super::*;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::verdict::Allowed;
+
+use crate::common::certified;
 
 const NAN_BITS: Allowances = Allowances { nan_bits: true, ..Allowances::STRICT };
 

@@ -1,7 +1,13 @@
 //! The second run of the reference, in which denormal numbers count as zeros.
 
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::{Bounds, certify_flushed};
+use hlo_execution::allowances::Allowances;
 use hlo_execution::format::power_of_two;
+use hlo_execution::number;
+use hlo_execution::run::RunOptions;
+
+use crate::common::{certified, given, parse_text};
 
 /// The results of that run and their bounds. `None`: nothing is flushed in it.
 fn flushed(text: &str, inputs: &[&[f32]]) -> Option<Vec<(ArrayLiteral, Bounds)>> {

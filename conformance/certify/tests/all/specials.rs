@@ -3,7 +3,15 @@
 use hlo_execution::special::Special;
 use hlo_execution::verdict::{Class, judge};
 
-use super::*;
+use std::sync::Arc;
+
+use hlo::ArrayLiteral;
+use hlo_certify::bounds::certify;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::run::{Inputs, RunOptions};
+use hlo_interp::Value;
+
+use crate::common::{certified, one, parse_text};
 
 fn specials(text: &str, inputs: &[&[f32]], allowances: Allowances) -> Vec<Special> {
     let all = certified(text, inputs, allowances);

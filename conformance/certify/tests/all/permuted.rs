@@ -1,8 +1,13 @@
 //! Sorts whose comparator leaves an order open, functions of denormal numbers, folds of one element: what an
 //! engine's results are worth.
 
-use super::*;
+use hlo::ArrayLiteral;
+use hlo_execution::allowances::Allowances;
+use hlo_execution::number;
 use hlo_execution::verdict::{Class, Judged, Tally, by_rows, judge, judge_among};
+use hlo_interp::Value;
+
+use crate::common::certified;
 
 fn array(dims: &[i64], ty: hlo::ElementType, x: &[f64]) -> ArrayLiteral {
     match Value::Array(number::tensor(ty, dims, x)).into_literal() {
