@@ -11,6 +11,7 @@ use hlo_interp::{Tensor, Value};
 
 use super::Radii;
 use super::interval::Interval;
+use super::lexicographic;
 use super::limits::Limits;
 use super::number::{Numbers, tensor};
 use super::operand::{Operand, operand};
@@ -25,11 +26,12 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     if has_inexact_indices(case, radii) {
         return (mode == Mode::Hard).then(unknown);
     }
-    if case.opcode() == Opcode::SelectAndScatter
-        || case.args.iter().any(|a| a.tensor.element_type().is_complex())
-    {
-        let exact = radii.iter().all(Radii::is_zero) && !case.settings.allowances.flush_denormals;
-        return exact.then(|| case.results.iter().map(|_| Radii::Zero).collect());
+    let complex = case.args.iter().any(|a| a.tensor.element_type().is_complex());
+    if complex || case.opcode() == Opcode::SelectAndScatter {
+        if radii.iter().all(Radii::is_zero) && !case.settings.allowances.flush_denormals {
+            return Some(case.results.iter().map(|_| Radii::Zero).collect());
+        }
+        return lexicographic::bounds(case, radii, mode);
     }
     let operands: Vec<_> = case.args.iter().zip(radii).map(|(a, r)| operand(case, a, r)).collect();
     let probe = Probe::retyped(case.module, case.instr, &|t| t)?;
@@ -115,7 +117,7 @@ fn touched(case: &Case<'_>, operands: &[Operand<'_>]) -> Option<Vec<Vec<f64>>> {
 
 /// The instruction as a fold by another operation, of other operands, in f64; where elements go stays as it
 /// is.
-fn folded(case: &Case<'_>, by: Opcode, operand: &dyn Fn(usize) -> Tensor) -> Option<Vec<Tensor>> {
+pub(super) fn folded(case: &Case<'_>, by: Opcode, operand: &dyn Fn(usize) -> Tensor) -> Option<Vec<Tensor>> {
     let shapes = moved_shapes(case, &|_| ElementType::F64);
     let result = retyped(&case.instr.shape, &|_| ElementType::F64);
     let regions = Regions::Fold(by, ElementType::F64);

@@ -81,6 +81,7 @@ mod flushed;
 mod folds;
 mod initial_values;
 mod lapack;
+mod lexicographic;
 mod lifted;
 mod linear;
 mod local;

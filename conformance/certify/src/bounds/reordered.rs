@@ -35,6 +35,7 @@ use hlo_perturbation::gamma;
 use hlo_recognize::merges::Merge;
 use hlo_recognize::region::{Component, Region};
 
+use super::lexicographic;
 use super::number::{Numbers, tensor};
 use super::probe::{Probe, Regions, retyped};
 use super::rules::{self, Arg, Case, Kind, Mode, kind};
@@ -308,19 +309,21 @@ fn has_one_extreme(case: &Case<'_>) -> bool {
     case.has_exact_operands() && !is_flushed(case) && all.iter().all(clear)
 }
 
-/// Of complex extremes of exact numbers those that are NaN: some NaN is passed on in any order, in whichever
-/// part. Of others, which may tie, nothing is known, unless they are of one element ([`folds::of_one`]).
+/// Complex extremes in any order: some NaN is passed on, in whichever part, and numbers that compare equal may
+/// be exchanged.
 fn complex_extremes(case: &Case<'_>) -> Option<Vec<Bounds>> {
     let [result] = case.results[..] else { return None };
+    let radii = |mode: Mode| lexicographic::bounds(case, &case.radii(mode), mode)?.pop();
+    let ties = || Some(Bounds::of(radii(Mode::Soft)?, radii(Mode::Hard)?));
+    let of_one = folds::of_one(case).and_then(|mut all| all.pop());
+    let bounds = of_one.or_else(ties)?;
     let v = Numbers::of(result);
     let nan = |i: usize| v.at(i).0.is_nan() || v.at(i).1.is_nan();
-    let of_one = folds::of_one(case).and_then(|mut all| all.pop());
     if !case.has_exact_operands() || !(0..v.len()).any(nan) {
-        return of_one.map(|bounds| vec![bounds]);
+        return Some(vec![bounds]);
     }
     let radii = |mode: Mode| {
-        let other = |i: usize| of_one.as_ref().map_or(f64::INFINITY, |bounds| bounds.radii(mode).at(i));
-        Radii::new((0..v.len()).map(|i| if nan(i) { 0.0 } else { other(i) }).collect())
+        Radii::new((0..v.len()).map(|i| if nan(i) { 0.0 } else { bounds.radii(mode).at(i) }).collect())
     };
     let specials = (0..v.len()).map(|i| if nan(i) { Special::ANY } else { Special::NONE });
     let specials = Specials::new(specials.collect());
@@ -331,7 +334,9 @@ fn complex_extremes(case: &Case<'_>) -> Option<Vec<Bounds>> {
 fn is_flushed(case: &Case<'_>) -> bool {
     let denormal = |a: &Arg<'_>| {
         Format::of(a.tensor.element_type()).is_some_and(|format| {
-            Numbers::of(a.tensor).re.iter().any(|x| *x != 0.0 && x.abs() < format.flushes_below())
+            let numbers = Numbers::of(a.tensor);
+            let mut parts = numbers.re.iter().chain(numbers.im.iter().flatten());
+            parts.any(|x| *x != 0.0 && x.abs() < format.flushes_below())
         })
     };
     case.settings.allowances.flush_denormals && case.args.iter().any(denormal)
