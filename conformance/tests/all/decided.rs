@@ -102,6 +102,27 @@ ENTRY e {
                 (array(Buffer::F32(vec![64.0])), "mismatch"),
             ],
         ),
+        // Or in the fold of each operand of a concatenation, unless that is of one element.
+        (
+            "HloModule m
+f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT m = f32[] add(a, b) }
+ENTRY e {
+  x = f32[1] parameter(0)
+  o = f32[1,1] reshape(x)
+  y = f32[1,2] broadcast(x), dimensions={0}
+  z = f32[1,5] concatenate(y, y, o), dimensions={1}
+  i = f32[] constant(4)
+  ROOT r = f32[1] reduce(z, i), dimensions={1}, to_apply=f
+}",
+            array(Buffer::F32(vec![1.0])),
+            vec![
+                (array(Buffer::F32(vec![9.0])), "ok"),
+                (array(Buffer::F32(vec![17.0])), "ok"),
+                (array(Buffer::F32(vec![13.0])), "ok"),
+                (array(Buffer::F32(vec![21.0])), "mismatch"),
+                (array(Buffer::F32(vec![5.0])), "mismatch"),
+            ],
+        ),
         // With an identity of the computation how often shows nowhere.
         (
             "HloModule m

@@ -98,10 +98,12 @@ impl<'a> Others<'a> {
             }
         }
         if allowances.initial_values {
-            others.rewritten(&[&InitialValues::EachWindow], &[], None, settings);
-            if allowances.narrow_accumulator {
-                let region = Some(Accumulate::Region);
-                others.rewritten(&[&InitialValues::EachWindow], &[], region, settings);
+            let narrow = allowances.narrow_accumulator.then_some(Some(Accumulate::Region));
+            for accumulate in [Some(None), narrow].into_iter().flatten() {
+                others.rewritten(&[&InitialValues::EachWindow], &[], accumulate, settings);
+                others.rewritten(&[&InitialValues::EachOperand], &[], accumulate, settings);
+                let alone: [Option<&dyn Pass>; 1] = [Some(&InitialValues::None)];
+                others.rewritten(&[&InitialValues::EachOperand], &alone, accumulate, settings);
             }
         }
         for allowances in stricter(allowances) {

@@ -3,11 +3,11 @@
 //! StableHLO leaves open how many initial values stand among the elements that a `reduce` folds, and where
 //! (specification, "reduce"; "reduce_window" is defined by it). With one that is the identity of the region
 //! nothing shows; with another, XLA:CPU's results do. Bounds have it once, but for folds of one element: so
-//! [`InitialValues::EachWindow`] is a run beside others and no variant.
+//! [`InitialValues::EachWindow`] and [`InitialValues::EachOperand`] are runs beside others and no variants.
 
-use hlo::attrs::{AttrKey, WindowDim};
+use hlo::attrs::{AttrKey, AttrValue, Attrs, WindowDim};
 use hlo::{InstrId, Module, Opcode, Shape};
-use hlo_opt::passes::edit::{Edit, each};
+use hlo_opt::passes::edit::{Edit, each, ints};
 use hlo_opt::passes::{Fuel, Pass};
 
 use super::regions::windows;
@@ -20,6 +20,9 @@ pub enum InitialValues {
     /// Once in each window of 32 positions along the folded dimensions, and once in the fold of these
     /// (XLA:CPU's tree reduction).
     EachWindow,
+    /// Once in the fold of each operand of a `concatenate` along a folded dimension (XLA's algebraic
+    /// simplifier).
+    EachOperand,
 }
 
 impl Pass for InitialValues {
@@ -27,6 +30,7 @@ impl Pass for InitialValues {
         match self {
             InitialValues::None => "initial-values-none",
             InitialValues::EachWindow => "initial-values-each-window",
+            InitialValues::EachOperand => "initial-values-each-operand",
         }
     }
 
@@ -34,6 +38,9 @@ impl Pass for InitialValues {
         match self {
             InitialValues::None => "folds of one element without their initial values",
             InitialValues::EachWindow => "folds of one operand in windows of 32, each from the initial value",
+            InitialValues::EachOperand => {
+                "folds of concatenations operand by operand, each from the initial value"
+            }
         }
     }
 
@@ -48,8 +55,38 @@ impl Pass for InitialValues {
                 }
                 windows(e, value, initial, initial)
             }),
+            InitialValues::EachOperand => each(module, fuel, by_operand),
         }
     }
+}
+
+/// The folds of the operands of a `concatenate` along a folded dimension, folded in their order.
+fn by_operand(e: &mut Edit<'_>) -> Option<InstrId> {
+    if e.at().opcode != Opcode::Reduce {
+        return None;
+    }
+    let [value, initial] = e.operands()?;
+    let concatenate = e.instr(value);
+    if concatenate.opcode != Opcode::Concatenate || e.array(value)?.is_dynamic() {
+        return None;
+    }
+    let joined = concatenate.attrs.ints(AttrKey::Dimensions)?.first()?;
+    if !e.at().attrs.ints(AttrKey::Dimensions)?.contains(joined) {
+        return None;
+    }
+    let parts = concatenate.operands().to_vec();
+    let shape = e.at().shape.clone();
+    let dims: Vec<i64> = (0..shape.as_array()?.dims.len() as i64).collect();
+    let mut combine = Attrs::default();
+    combine.set(AttrKey::Dimensions, ints(&dims));
+    combine.set(AttrKey::ToApply, AttrValue::Computation(e.at().attrs.computation(AttrKey::ToApply)?));
+    let (&first, rest) = parts.split_first()?;
+    let mut folded = e.again(&[first, initial])?;
+    for &part in rest {
+        let next = e.again(&[part, initial])?;
+        folded = e.shaped(Opcode::Map, shape.clone(), &[folded, next], combine.clone())?;
+    }
+    (!rest.is_empty()).then_some(folded)
 }
 
 /// The elements of a fold of one element each, in the type and shape of the result.
