@@ -57,6 +57,22 @@ ENTRY e {
             complex(-4.0, 5e-324),
             vec![(complex(0.0, 2.0), "ok"), (complex(1e-16, 2.0), "ok"), (complex(0.0, -2.0), "mismatch")],
         ),
+        // A zero among factors has the sign that a formula gives it.
+        (
+            "HloModule m
+ENTRY e {
+  x = c128[1,1] parameter(0)
+  z = c128[1,1] constant({ { (0, 0) } })
+  upper = c128[1,2] concatenate(x, z), dimensions={1}
+  lower = c128[1,2] concatenate(z, x), dimensions={1}
+  a = c128[2,2] concatenate(upper, lower), dimensions={0}
+  l = c128[2,2] cholesky(a), lower=true
+  s = c128[1,1] slice(l), slice={[1:2], [0:1]}
+  ROOT r = c128[1] reshape(s)
+}",
+            ArrayLiteral::new(Dims::from_slice(&[1, 1]), (*complex(4.0, 0.0).buffer).clone()).unwrap(),
+            vec![(complex(0.0, 0.0), "ok"), (complex(0.0, -0.0), "ok"), (complex(0.0, 1e-200), "mismatch")],
+        ),
         // The greatest of the initial value and one element, beside a NaN.
         (
             "HloModule m
