@@ -5,12 +5,13 @@
 //! the option that gives it the device.
 //!
 //! Replica groups and pairs count what their [`GroupMode`] numbers: replicas, partitions, or all devices,
-//! which are partitions of as many replicas as are known. Shardings number partitions. `partition-id` and
-//! `replica-id` alone say nothing.
+//! which are partitions of as many replicas as are known. Collectives without groups, in which all take part,
+//! say by their sizes how many these are. Shardings number partitions. `partition-id` and `replica-id` alone
+//! say nothing.
 
 use hlo::attrs::collective::{GroupMode, group_mode, send_recv_pairs};
 use hlo::attrs::sharding::devices_with;
-use hlo::{AttrKey, Instruction, Module, Opcode};
+use hlo::{ArrayShape, AttrKey, Instruction, Module, Opcode};
 use hlo_interp::Devices;
 use hlo_interp::device::MAX_DEVICES;
 
@@ -139,7 +140,7 @@ impl Needs {
         let mut needs = Needs::default();
         for id in module.computations().iter().flat_map(|&c| module.instructions(c)) {
             let instr = module.instr(id);
-            needs.add_collective(instr);
+            needs.add_collective(module, instr);
             if let Some(count) = instr.attrs.sharding().and_then(|s| s.device_count()) {
                 raise(&mut needs.sharding, count, || format!("the sharding of %{}", instr.name));
             }
@@ -147,7 +148,7 @@ impl Needs {
         needs
     }
 
-    fn add_collective(&mut self, instr: &Instruction) {
+    fn add_collective(&mut self, module: &Module, instr: &Instruction) {
         let sends = matches!(instr.opcode, Opcode::Send | Opcode::Recv);
         let pairs: Option<Vec<i64>> = if sends && !instr.attrs.bool(AttrKey::IsHostTransfer) {
             send_recv_pairs(&instr.attrs).map(|pairs| pairs.concat())
@@ -161,16 +162,24 @@ impl Needs {
             let counted = if channel { &mut self.partitions } else { &mut self.replicas };
             raise(counted, count, || format!("the source-target pairs of %{}", instr.name));
         } else if instr.opcode.flags().collective
-            && let Some(groups) = instr.attrs.replica_groups().and_then(|g| g.expand())
             && let Some(mode) = group_mode(instr.opcode, &instr.attrs)
-            && let Some(count) = devices_with(groups.into_iter().flatten())
         {
-            let counted = match mode {
-                GroupMode::CrossReplica | GroupMode::CrossReplicaAndPartition => &mut self.replicas,
-                GroupMode::CrossPartition => &mut self.partitions,
-                GroupMode::FlattenedId => &mut self.devices,
-            };
-            raise(counted, count, || format!("the replica groups of %{}", instr.name));
+            let groups = instr.attrs.replica_groups().and_then(|g| g.expand()).unwrap_or_default();
+            if let Some(count) = devices_with(groups.into_iter().flatten()) {
+                let counted = match mode {
+                    GroupMode::CrossReplica | GroupMode::CrossReplicaAndPartition => &mut self.replicas,
+                    GroupMode::CrossPartition => &mut self.partitions,
+                    GroupMode::FlattenedId => &mut self.devices,
+                };
+                raise(counted, count, || format!("the replica groups of %{}", instr.name));
+            } else if let Some(count) = participants(module, instr) {
+                let counted = match mode {
+                    GroupMode::CrossReplica => &mut self.replicas,
+                    GroupMode::CrossPartition => &mut self.partitions,
+                    GroupMode::CrossReplicaAndPartition | GroupMode::FlattenedId => &mut self.devices,
+                };
+                raise(counted, count, || format!("the sizes of %{}", instr.name));
+            }
         }
     }
 
@@ -200,6 +209,30 @@ impl Needs {
             _ => Ok(()),
         }
     }
+}
+
+/// How many devices are in the one group of a collective without groups, by its sizes: shards that are gathered
+/// or scattered along a dimension, and operands that each go to another device.
+fn participants(module: &Module, instr: &Instruction) -> Option<i64> {
+    let [first, ..] = *instr.operands() else { return None };
+    if instr.opcode == Opcode::AllToAll {
+        return i64::try_from(instr.operands().len()).ok().filter(|&n| n > 1);
+    }
+    let gathers = matches!(instr.opcode, Opcode::AllGather | Opcode::AllGatherStart);
+    if !gathers && instr.opcode != Opcode::ReduceScatter {
+        return None;
+    }
+    let &[dimension] = instr.attrs.ints(AttrKey::Dimensions)? else { return None };
+    // Of several operands each has a result in a tuple, and a start gives its operands beside these.
+    let mut result = &instr.shape;
+    if instr.opcode == Opcode::AllGatherStart {
+        result = result.as_tuple()?.get(1)?;
+    }
+    let result = result.as_array().or_else(|| result.as_tuple()?.first()?.as_array())?;
+    let size = |array: &ArrayShape| array.dims.get(usize::try_from(dimension).ok()?).copied();
+    let (operand, result) = (size(module.instr(first).shape.as_array()?)?, size(result)?);
+    let (whole, shard) = if gathers { (result, operand) } else { (operand, result) };
+    (shard > 0 && whole > shard && whole % shard == 0).then(|| whole / shard)
 }
 
 /// The quotient of positive numbers, rounded up.
@@ -266,6 +299,28 @@ mod tests {
             let body = format!("  ROOT r = f32[8] negate(x), sharding={{{sharding}}}");
             infers(&body, 1, partitions, "the sharding of %r");
         }
+    }
+
+    #[test]
+    fn sizes_of_collectives_without_groups_say_how_many() {
+        let gather = |attrs: &str| format!("  ROOT r = f32[24] all-gather(x), dimensions={{0}}{attrs}");
+        infers(&gather(""), 3, 1, "the sizes of %r");
+        infers(&gather(", replica_groups={}, channel_id=1"), 1, 3, "the sizes of %r");
+        infers(
+            "  s = (f32[8], f32[16]) all-gather-start(x), dimensions={0}, replica_groups={}\n  ROOT r = f32[16] all-gather-done(s)",
+            2,
+            1,
+            "the sizes of %s",
+        );
+        infers(
+            "  ROOT r = f32[2] reduce-scatter(x), dimensions={0}, to_apply=add, replica_groups={}",
+            4,
+            1,
+            "the sizes of %r",
+        );
+        infers("  ROOT r = (f32[8], f32[8]) all-to-all(x, x), replica_groups={}", 2, 1, "the sizes of %r");
+        let given = chosen(", num_partitions=2", &gather(""), (None, None));
+        assert_eq!(given, Ok((3, 2, "inferred from the sizes of %r".into())));
     }
 
     #[test]
