@@ -17,6 +17,7 @@ fn decided() {
     let halves = |x: &[f32]| array(Buffer::F16(x.iter().map(|&x| f16::from_f32(x)).collect()));
     let half = |x: f32| halves(&[x]);
     let complex = |re: f64, im: f64| array(Buffer::C128(vec![hlo::num_complex::Complex::new(re, im)]));
+    let twice = |re: f64, im: f64| array(Buffer::C128(vec![hlo::num_complex::Complex::new(re, im); 2]));
     let c64s = |x: [(f32, f32); 3]| {
         array(Buffer::C64(x.map(|(re, im)| hlo::num_complex::Complex::new(re, im)).to_vec()))
     };
@@ -67,11 +68,14 @@ ENTRY e {
   lower = c128[1,2] concatenate(z, x), dimensions={1}
   a = c128[2,2] concatenate(upper, lower), dimensions={0}
   l = c128[2,2] cholesky(a), lower=true
-  s = c128[1,1] slice(l), slice={[1:2], [0:1]}
-  ROOT r = c128[1] reshape(s)
+  u = c128[2,2] cholesky(a), lower=false
+  below = c128[1,1] slice(l), slice={[1:2], [0:1]}
+  other = c128[1,1] slice(u), slice={[1:2], [0:1]}
+  both = c128[2,1] concatenate(below, other), dimensions={0}
+  ROOT r = c128[2] reshape(both)
 }",
             ArrayLiteral::new(Dims::from_slice(&[1, 1]), (*complex(4.0, 0.0).buffer).clone()).unwrap(),
-            vec![(complex(0.0, 0.0), "ok"), (complex(0.0, -0.0), "ok"), (complex(0.0, 1e-200), "mismatch")],
+            vec![(twice(0.0, 0.0), "ok"), (twice(0.0, -0.0), "ok"), (twice(0.0, 1e-200), "mismatch")],
         ),
         // The greatest of the initial value and one element, beside a NaN.
         (

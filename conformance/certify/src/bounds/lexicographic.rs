@@ -36,30 +36,30 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         };
         folded(case, by, &operand)?.first().map(|t: &Tensor| Numbers::of(t).re)
     };
-    let flag = |is: bool| f64::from(u8::from(is));
     let off = fold(Opcode::Maximum, &|_, _, r| if r.is_finite() { r } else { f64::INFINITY })?;
     if mode == Mode::Soft && off.iter().any(|&r| r > 0.0) {
         // Whichever is selected is off by no more than the one that is off the most.
         return Some(vec![Radii::new(off)]);
     }
-    let end = |x: f64, r: f64| if is_zero(x) && r == 0.0 { 0.0 } else { x + r };
-    let low = fold(by, &|re, _, r| end(re, -r).min(re))?;
-    let high = fold(by, &|re, _, r| end(re, r).max(re))?;
-    let least = |of: &dyn Fn(f64, f64, f64) -> f64| fold(Opcode::Minimum, of);
-    let most = |of: &dyn Fn(f64, f64, f64) -> f64| fold(Opcode::Maximum, of);
-    // Real parts that are zeros, the imaginary parts beside them, and imaginary parts that are zeros.
-    let zero_re = |re: f64, other: f64| if is_zero(re) { re } else { other };
-    let re_of_zeros =
-        [least(&|re, _, _| zero_re(re, f64::INFINITY))?, most(&|re, _, _| zero_re(re, -f64::INFINITY))?];
-    let beside = |re: f64, im: f64, other: f64| if is_zero(re) { im } else { other };
-    let im_beside = [
-        least(&|re, im, _| beside(re, im, f64::INFINITY))?,
-        most(&|re, im, _| beside(re, im, -f64::INFINITY))?,
-    ];
-    let im_of_zeros =
-        [least(&|_, im, _| zero_re(im, f64::INFINITY))?, most(&|_, im, _| zero_re(im, -f64::INFINITY))?];
-    let im_of_all = [least(&|_, im, r| im - r)?, most(&|_, im, r| im + r)?];
-    let unknown = fold(Opcode::Maximum, &|re, im, r| flag(r > 0.0 && !(re + im + r).is_finite()))?;
+    // What may be flushed may be 0.
+    let low = fold(by, &|re, _, r| if is_zero(re - r) { (re - r).min(0.0) } else { re - r })?;
+    let high = fold(by, &|re, _, r| if is_zero(re + r) { (re + r).max(0.0) } else { re + r })?;
+    // The ends of a part over the elements whose real part, or whose imaginary part, is a zero.
+    let ends = |pick: &dyn Fn(f64, f64) -> (f64, f64)| -> Option<[Vec<f64>; 2]> {
+        let end = |by: Opcode, none: f64| {
+            fold(by, &|re, im, _| {
+                let (zero, part) = pick(re, im);
+                if is_zero(zero) { part } else { none }
+            })
+        };
+        Some([end(Opcode::Minimum, f64::INFINITY)?, end(Opcode::Maximum, -f64::INFINITY)?])
+    };
+    let re_of_zeros = ends(&|re, _| (re, re))?;
+    let im_beside_zeros = ends(&|re, im| (re, im))?;
+    let im_of_zeros = ends(&|_, im| (im, im))?;
+    let im_of_all = [fold(Opcode::Minimum, &|_, im, r| im - r)?, fold(Opcode::Maximum, &|_, im, r| im + r)?];
+    let unknown = |re: f64, im: f64, r: f64| r > 0.0 && !(re + im + r).is_finite();
+    let unknown = fold(Opcode::Maximum, &|re, im, r| f64::from(u8::from(unknown(re, im, r))))?;
     let v = Numbers::of(result);
     let same = |a: f64, b: f64| a == b && a.is_sign_negative() == b.is_sign_negative();
     let distance = |x: f64, low: f64, high: f64| {
@@ -90,7 +90,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             (low, high) = (low.min(zeros.0), high.max(zeros.1));
         }
         // Of exact numbers the candidates are those whose real part is a zero.
-        let of_im = at(if exact { &im_beside } else { &im_of_all });
+        let of_im = at(if exact { &im_beside_zeros } else { &im_of_all });
         distance(re, low.min(re), high.max(re)).max(distance(im, of_im.0.min(im), of_im.1.max(im)))
     });
     Some(vec![Radii::new(each.collect())])

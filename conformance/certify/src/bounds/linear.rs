@@ -53,12 +53,12 @@ pub(super) fn settled(case: &Case<'_>, k: usize, off: &[f64], mode: Mode) -> Rad
 }
 
 /// The same of factors and solutions: a zero has the sign that a formula gives it, by the terms that it adds and
-/// the conjugates that it takes.
-fn with_signs_of_zeros(case: &Case<'_>, radii: &Radii, computed: impl Fn(usize) -> bool) -> Radii {
+/// the conjugates that it takes, in the other triangle too.
+fn with_signs_of_zeros(case: &Case<'_>, radii: &Radii) -> Radii {
     let v = Numbers::of(case.results[0]);
     let least = Format::of(v.ty).map_or(0.0, Format::min_positive);
     let zero = |i: usize| v.re[i] == 0.0 || v.im.as_ref().is_some_and(|im| im[i] == 0.0);
-    radii.mapped(v.len(), |i, r, limits| (if computed(i) && zero(i) { r.max(least) } else { r }, limits))
+    radii.mapped(v.len(), |i, r, limits| (if zero(i) { r.max(least) } else { r }, limits))
 }
 
 /// What magnitudes are scaled by while they are added up, so that those of f64 do not overflow.
@@ -199,9 +199,7 @@ pub(super) fn cholesky(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             off[m * n * n..][..n * n].fill(UNKNOWN);
         }
     }
-    let (row, column) = (|i: usize| i / n % n, |i: usize| i % n);
-    let computed = |i: usize| if lower { column(i) <= row(i) } else { row(i) <= column(i) };
-    Some(vec![with_signs_of_zeros(case, &settled(case, 0, &off, mode), computed)])
+    Some(vec![with_signs_of_zeros(case, &settled(case, 0, &off, mode))])
 }
 
 /// `triangular-solve`: step by step, or all at once ([`Substitution`]), whichever says more.
@@ -304,7 +302,7 @@ pub(super) fn triangular_solve(case: &Case<'_>, radii: &[Radii], mode: Mode) -> 
             }
         }
     }
-    Some(vec![with_signs_of_zeros(case, &settled(case, 0, &off, mode), |_| true)])
+    Some(vec![with_signs_of_zeros(case, &settled(case, 0, &off, mode))])
 }
 
 /// What batch normalization knows of its operands: the arrays in order, by feature.
