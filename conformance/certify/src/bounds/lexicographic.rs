@@ -71,11 +71,12 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     };
     let each = (0..v.len()).map(|i| {
         let (re, im) = v.at(i);
-        if re.is_nan() || im.is_nan() {
-            return 0.0;
-        }
+        // A NaN that is certain stays one.
         if unknown[i] > 0.0 {
             return f64::INFINITY;
+        }
+        if re.is_nan() || im.is_nan() {
+            return 0.0;
         }
         let exact = off[i] == 0.0;
         let at = |ends: &[Vec<f64>; 2]| (ends[0][i], ends[1][i]);

@@ -414,6 +414,13 @@ fn an_extreme_of_complex_numbers_is_beside_any_flushed_number() {
     }
 }
 
+/// A NaN that another formula does not give may be lost to a number.
+#[test]
+fn an_extreme_of_complex_numbers_beside_an_open_nan_is_open() {
+    let text = "HloModule m\nmost { a = c64[] parameter(0)\n b = c64[] parameter(1)\n ROOT c = c64[] maximum(a, b) }\nENTRY e { p = f32[1] parameter(0)\n f = c64[1] fft(p), fft_type=RFFT, fft_length={1}\n o = c64[] constant((0, 0))\n ROOT r = c64[] reduce(f, o), dimensions={0}, to_apply=most }";
+    assert_eq!(hard(text, &[&[f32::INFINITY]], with("decompositions")), [f64::INFINITY]);
+}
+
 /// `x (b c)` instead of `(x b) c`, and the same with quotients, where `b` and `c` are constants.
 #[test]
 fn constant_factors_may_be_gathered() {
