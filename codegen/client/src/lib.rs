@@ -38,6 +38,7 @@
 //! | `cost` | operations and bytes of a program |
 //! | [`exports`] | several functions in one artifact |
 //! | `program` | modules that verify, parameters made constant |
+//! | `warm_up` | the code generator made ready in the background |
 //!
 //! **Invariant:** nothing here but `cost` knows what an opcode computes, and nothing but `cache/disk.rs`
 //! touches files.
@@ -69,6 +70,7 @@ mod pooled;
 mod program;
 pub mod trace;
 pub mod variables;
+mod warm_up;
 
 pub use buffer::{Buffer, Foreign, Hold};
 pub use cache::{

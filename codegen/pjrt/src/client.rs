@@ -195,7 +195,9 @@ impl Client {
         };
         let (engine, interprets) = match options.mode.as_deref() {
             None | Some("compile" | "check") => {
-                (hlo_client::Client::cpu(of_engine).map_err(of_client)?, false)
+                let engine = hlo_client::Client::cpu(of_engine).map_err(of_client)?;
+                engine.warm_up();
+                (engine, false)
             }
             Some("interpret") => (hlo_client::Client::interpreter(of_engine).map_err(of_client)?, true),
             Some(other) => {

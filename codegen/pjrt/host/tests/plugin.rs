@@ -87,3 +87,29 @@ fn failures_are_errors() {
     let other = array(&[3], Buffer::F32(vec![0.0; 3]));
     assert_eq!(executable.execute(&[&other]).unwrap_err().code, Code::InvalidArgument);
 }
+
+/// Set for a process that ends so long after its client is there.
+const EXIT_AFTER_MS: &str = "HLO_TEST_EXIT_AFTER_MS";
+
+/// What it exits with.
+const STATUS: i32 = 7;
+
+/// Not a test but the process of the next one.
+#[test]
+fn exits_with_a_client() {
+    let Ok(after) = std::env::var(EXIT_AFTER_MS) else { return };
+    let _client = client();
+    std::thread::sleep(std::time::Duration::from_millis(after.parse().unwrap()));
+    std::process::exit(STATUS);
+}
+
+/// A client has the code generator made ready in the background: `exit` must leave LLVM's objects to it.
+#[test]
+fn the_process_may_end_while_the_library_compiles() {
+    for after in (0..32).chain(0..32) {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "exits_with_a_client"]).env(EXIT_AFTER_MS, after.to_string());
+        let output = child.output().unwrap();
+        assert_eq!(output.status.code(), Some(STATUS), "after {after} ms: {output:?}");
+    }
+}
