@@ -89,6 +89,14 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             let flushed = case.settings.allowances.flush_denormals && v < 2.0 * format.flushes_below();
             return if flushed { v } else { 0.0 }.max(if signs { format.min_positive() } else { 0.0 });
         }
+        let is_extreme = matches!(opcode, Opcode::Maximum | Opcode::Minimum | Opcode::Clamp);
+        if is_extreme
+            && (re.is_nan() || im.is_nan())
+            && xs.iter().any(|x| x.known && (x.re.is_nan() || x.im.is_nan()))
+        {
+            // A NaN that is certain stays one, whether the other part is flushed or not.
+            return 0.0;
+        }
         if !(re.is_finite() && im.is_finite()) {
             // Infinities and NaNs of products and quotients depend on the formula.
             return if mode == Mode::Soft && exact { 0.0 } else { f64::INFINITY };
@@ -100,7 +108,7 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
         }
         let change = match opcode {
             _ if exact => 0.0,
-            Opcode::Maximum | Opcode::Minimum | Opcode::Clamp => chosen(case, &xs, (re, im), format, mode),
+            _ if is_extreme => chosen(case, &xs, (re, im), format, mode),
             opcode => change(opcode, &xs, v, mode),
         };
         let change = match opcode {

@@ -421,6 +421,26 @@ fn an_extreme_of_complex_numbers_beside_an_open_nan_is_open() {
     assert_eq!(hard(text, &[&[f32::INFINITY]], with("decompositions")), [f64::INFINITY]);
 }
 
+/// Whether the other part is flushed or not, and even if the other operand is open.
+#[test]
+fn an_extreme_of_complex_numbers_beside_a_certain_nan_is_certain() {
+    for extreme in [
+        "maximum(z, z)",
+        "minimum(z, o)",
+        "maximum(o, z)",
+        "minimum(z, f)",
+        "clamp(z, o, o)",
+        "clamp(o, o, z)",
+    ] {
+        let text = format!(
+            "HloModule m\nENTRY e {{ p = f32[2] parameter(0)\n x = f32[1] slice(p), slice={{[0:1]}}\n y = f32[1] slice(p), slice={{[1:2]}}\n z = c64[1] complex(x, y)\n f = c64[1] fft(y), fft_type=RFFT, fft_length={{1}}\n o = c64[1] constant({{(1, 2)}})\n ROOT r = c64[1] {extreme} }}"
+        );
+        let allowances = Allowances { decompositions: true, ..with("flush-denormals") };
+        assert_eq!(hard(&text, &[&[-1e-44, f32::NAN]], allowances), [0.0], "{extreme}");
+        assert_eq!(hard(&text, &[&[f32::NAN, 1e-44]], allowances), [0.0], "{extreme}");
+    }
+}
+
 /// `x (b c)` instead of `(x b) c`, and the same with quotients, where `b` and `c` are constants.
 #[test]
 fn constant_factors_may_be_gathered() {
