@@ -205,6 +205,27 @@ ENTRY e {
                 (c64s([(-4.0, 3.0), (3e-40, 1.0), (1e-40, 2.0)]), "ok"),
             ],
         ),
+        // A denormal operand of a scatter's product is 0 where it is flushed, and 0 times infinity is NaN.
+        (
+            "HloModule m
+mul {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] multiply(a, b)
+}
+ENTRY e {
+  x = f32[3] parameter(0)
+  i = s32[1] constant({0})
+  d = f32[1] slice(x), slice={[0:1]}
+  u = f32[1] slice(x), slice={[1:2]}
+  ROOT s = f32[1] scatter(d, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=mul
+}",
+            array(Buffer::F32(vec![-1e-40, f32::INFINITY, 1.0])),
+            vec![
+                (array(Buffer::F32(vec![f32::NAN])), "ok"),
+                (array(Buffer::F32(vec![f32::NEG_INFINITY])), "ok"),
+            ],
+        ),
         // Denormal numbers flushed in the steps of a scan: 2^-127 becomes 0 in f32, and f8e8m0fnu has no zero,
         // so that the result is NaN.
         (

@@ -32,8 +32,8 @@ impl Pass for Flush {
     }
 }
 
-/// The same within computations that fold: results of additions, products and quotients, which a denormal
-/// partial result makes another number or a NaN. What compares and chooses stays.
+/// The same within computations that fold: operands and results of additions, products and quotients, which a
+/// denormal operand or partial result makes another number or a NaN. What compares and chooses stays.
 #[derive(Clone, Copy, Debug)]
 pub struct FlushFolds;
 
@@ -43,11 +43,12 @@ impl Pass for FlushFolds {
     }
 
     fn doc(&self) -> &str {
-        "takes denormal partial results of folds as zeros"
+        "takes denormal operands and partial results of folds as zeros"
     }
 
     fn run(&self, module: &mut Module, fuel: &mut Fuel) -> u64 {
-        let folds = folds(module);
+        let mut folds = folds(module);
+        folds.extend(called(module, |o| matches!(o, Opcode::Scatter | Opcode::SelectAndScatter)));
         let within = |e: &mut Edit<'_>| {
             let computes =
                 matches!(e.at().opcode, Opcode::Add | Opcode::Subtract | Opcode::Multiply | Opcode::Divide);
@@ -56,7 +57,8 @@ impl Pass for FlushFolds {
                 return None;
             }
             let operands = e.at().operands().to_vec();
-            let result = e.again(&operands)?;
+            let operands: Option<Vec<InstrId>> = operands.into_iter().map(|o| flushed(e, o)).collect();
+            let result = e.again(&operands?)?;
             flushed(e, result)
         };
         each(module, fuel, within)
