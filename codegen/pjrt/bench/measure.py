@@ -98,7 +98,6 @@ def serve(name, in_f64):
     for line in sys.stdin:
         asked, *rest = json.loads(line)
         if asked == "first":
-            settle()
             start = time.perf_counter()
             run()
             answer = {"first": time.perf_counter() - start, **stages}
@@ -112,15 +111,6 @@ def serve(name, in_f64):
         else:
             answer = dispatched(function, *arguments)
         print(json.dumps(answer), flush=True)
-
-
-def settle(interval=0.05, share=0.1):
-    """Waits until the process is idle: numpy's OpenBLAS, of which inputs were made, leaves a thread spinning for a while."""
-    while True:
-        before = time.process_time()
-        time.sleep(interval)
-        if time.process_time() - before < share * interval:
-            return
 
 
 def timed(run, min_time):
