@@ -90,16 +90,12 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
             return if flushed { v } else { 0.0 }.max(if signs { format.min_positive() } else { 0.0 });
         }
         let is_extreme = matches!(opcode, Opcode::Maximum | Opcode::Minimum | Opcode::Clamp);
-        if is_extreme
-            && (re.is_nan() || im.is_nan())
-            && xs.iter().any(|x| x.known && (x.re.is_nan() || x.im.is_nan()))
-        {
-            // A NaN that is certain stays one, whether the other part is flushed or not.
-            return 0.0;
-        }
         if !(re.is_finite() && im.is_finite()) {
-            // Infinities and NaNs of products and quotients depend on the formula.
-            return if mode == Mode::Soft && exact { 0.0 } else { f64::INFINITY };
+            // Infinities and NaNs of products and quotients depend on the formula. An extreme of a NaN that is
+            // certain is one, whether the other part is flushed or not.
+            let is_nan = |re: f64, im: f64| re.is_nan() || im.is_nan();
+            let certain = is_extreme && is_nan(re, im) && xs.iter().any(|x| x.known && is_nan(x.re, x.im));
+            return if certain || mode == Mode::Soft && exact { 0.0 } else { f64::INFINITY };
         }
         // Of a number below zero a type without a sign makes a NaN.
         let signless = result.element_type() == ElementType::F8E8M0FNU;

@@ -71,10 +71,10 @@ pub(super) fn bounds(case: &Case<'_>, radii: &[Radii], mode: Mode) -> Found {
     };
     let each = (0..v.len()).map(|i| {
         let (re, im) = v.at(i);
-        // A NaN that is certain stays one.
         if unknown[i] > 0.0 {
             return f64::INFINITY;
         }
+        // A NaN that is certain stays one.
         if re.is_nan() || im.is_nan() {
             return 0.0;
         }

@@ -56,10 +56,7 @@ impl Pass for FlushFolds {
             if !computes || own.is_none() || !folds.contains(&e.at().parent()) {
                 return None;
             }
-            let operands = e.at().operands().to_vec();
-            let operands: Option<Vec<InstrId>> = operands.into_iter().map(|o| flushed(e, o)).collect();
-            let result = e.again(&operands?)?;
-            flushed(e, result)
+            flushed_throughout(e)
         };
         each(module, fuel, within)
     }
@@ -96,8 +93,7 @@ impl Pass for FlushRegions {
             if !operands.iter().any(|&o| e.array(o).is_some_and(|a| least_normal(a.element_type).is_some())) {
                 return None;
             }
-            let operands: Option<Vec<InstrId>> = operands.into_iter().map(|o| flushed(e, o)).collect();
-            e.again(&operands?)
+            with_flushed_operands(e)
         };
         each(module, fuel, within)
     }
@@ -158,9 +154,20 @@ fn arithmetic(e: &mut Edit<'_>) -> Option<InstrId> {
     if !any && least_normal(own).is_none() {
         return None;
     }
-    let operands: Option<Vec<InstrId>> = operands.into_iter().map(|o| flushed(e, o)).collect();
-    let result = e.again(&operands?)?;
+    flushed_throughout(e)
+}
+
+/// The instruction on flushed operands, and its result flushed.
+fn flushed_throughout(e: &mut Edit<'_>) -> Option<InstrId> {
+    let result = with_flushed_operands(e)?;
     flushed(e, result)
+}
+
+/// The instruction on flushed operands.
+fn with_flushed_operands(e: &mut Edit<'_>) -> Option<InstrId> {
+    let operands = e.at().operands().to_vec();
+    let operands: Option<Vec<InstrId>> = operands.into_iter().map(|o| flushed(e, o)).collect();
+    e.again(&operands?)
 }
 
 fn flushed(e: &mut Edit<'_>, x: InstrId) -> Option<InstrId> {
